@@ -136,9 +136,7 @@ CLOUDS: Mapping[str, str] = {
 def cloud_of(address: str) -> "tuple[Cloud, str] | None":
     """The cloud that an address begins with, and what follows; None where it names none."""
     kind, _, where = address.partition(":")
-    if kind not in CLOUDS:
-        return None
-    return cast("Cloud", import_module(CLOUDS[kind])), where
+    return (cast("Cloud", import_module(CLOUDS[kind])), where) if kind in CLOUDS else None
 
 
 TELL_PRICES = ("asg", "gke")
@@ -148,7 +146,7 @@ TELL_SPOT = ("gke",)
 
 
 def prices_at(settings: Settings, policy: "Policy") -> "AskPrices | None":
-    """Call that asks a cluster's cloud for prices; None where it tells none. Nothing is called yet."""
+    """Call that asks a cluster's cloud for prices, and names refused reads; None where it tells none."""
     cloud = settings.pools.partition(":")[0]
     spot = {pool.instance_type for pool in policy.pools.values() if pool.capacity_type == "spot"}
     if cloud not in TELL_PRICES or (cloud in TELL_SPOT and not spot):
@@ -157,7 +155,11 @@ def prices_at(settings: Settings, policy: "Policy") -> "AskPrices | None":
     def told(names: Sequence[str]) -> "ToldPrices":
         shop = shop_at(settings)  # Imported when it is asked: a purchase needs none of it.
         assert shop is not None
-        return shop.prices([name for name in names if name in spot] if cloud in TELL_SPOT else names)
+        if cloud in TELL_SPOT:
+            return shop.prices([name for name in names if name in spot])
+        from pilotlight.adapters.pools.asg.account_reads import with_refusals
+
+        return with_refusals(shop.prices(names), settings.pools, account_at(settings, policy))
 
     return told
 
@@ -199,7 +201,7 @@ def pools_at(settings: Settings, policy: "Policy", cluster: "Cluster", clock: "C
 
         return cluster, KarpenterPools(getattr(cluster, "api", None), policy.pools, clock)
     found = cloud_of(settings.pools)
-    pools = found[0].open_pools(found[1], _account(settings, policy, clock, cluster)) if found else None
+    pools = found[0].open_pools(found[1], account_at(settings, policy, clock, cluster)) if found else None
     if pools is None:
         known = ", ".join(cast("Cloud", import_module(where)).ADDRESS for where in CLOUDS.values())
         said = f"is {settings.pools!r}" if settings.pools else "is not set"
@@ -231,17 +233,21 @@ def open_cluster(
     return None
 
 
-def _account(settings: Settings, policy: "Policy", clock: "Clock", cluster: object = None) -> "CloudAccount":
+def account_at(
+    settings: Settings, policy: "Policy", clock: "Clock | None" = None, api: object = None
+) -> "CloudAccount":
+    """Account that a cluster's cloud is opened with; ``api`` is what has the cluster's API server."""
+    from pilotlight.adapters.clocks import SystemClock
     from pilotlight.ports.clouds import CloudAccount
 
     return CloudAccount(
         names={name: pool.cluster_pool or name for name, pool in policy.pools.items() if not pool.nodepool},
-        clock=clock,
+        clock=clock or SystemClock(),
         token=lambda: settings.secret(settings.token_env),
         environ=settings.environ,
         role=settings.role_arn,
         reserved={name: p.instance_type for name, p in policy.pools.items() if p.capacity_type == "reserved"},
-        api=getattr(cluster, "api", None),
+        api=getattr(api, "api", None),
     )
 
 
@@ -319,14 +325,13 @@ def shop_at(settings: Settings, region: str = "") -> "Shop | None":
 
     A region alone is Civo's. Raises ``BadInput`` where no token is set.
     """
-    from pilotlight.adapters.clocks import SystemClock
     from pilotlight.facts.policy import Policy
 
     found = cloud_of(settings.pools) or (cloud_of("civo:") if region else None)
     if found is None:
         return None
     cloud, where = found
-    return cloud.open_shop(region or where, _account(settings, Policy(version=1), SystemClock()))
+    return cloud.open_shop(region or where, account_at(settings, Policy(version=1)))
 
 
 def _civo(settings: Settings, region: str) -> "CivoApi":

@@ -17,6 +17,8 @@ from answering import Answer, answering
 pytest.importorskip("botocore", reason="needs pilotlight[aws]")
 
 from pilotlight.adapters.bridge import Bridge
+from pilotlight.codec.events import Delivery, decode
+from pilotlight.doorway import Function, takes
 from pilotlight.errors import BadInput, Forbidden, Unavailable
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -137,3 +139,29 @@ import main, pilotlight, pathlib
 assert pathlib.Path(pilotlight.__file__).parents[1] == pathlib.Path.cwd(), pilotlight.__file__
 print(main.aws_bridge(json.loads(sys.argv[1]), None))
 """
+
+
+SENT = {
+    "spot_interruption": "spot_interruption",
+    "rebalance": "spot_interruption",
+    "capacity_reservation_interruption": "spot_interruption",
+    "capacity_block_expiration": "spot_interruption",
+    "health_scheduled_change": "spot_interruption",
+    "asg_launch_unsuccessful": "capacity_reconcile",
+}
+"""Samples of what Terraform's rules send over the bridge, and who listens to the topic that each is sent to."""
+
+
+@pytest.mark.parametrize(("sample", "function"), SENT.items())
+def test_what_is_published_is_taken_by_who_listens(google: Google, sample: str, function: Function) -> None:
+    """Pub/Sub pushes what the bridge published, and it is a message of that function's, of a block that ends too."""
+    event = json.loads((ROOT / "events" / "samples" / "aws" / f"{sample}.json").read_text())
+    topics = json.dumps({event["detail-type"]: "projects/acme/topics/t"})
+    base = f"http://{google.host}"
+    environ = {"BRIDGE_AUDIENCE": AUDIENCE, "BRIDGE_STS": f"{base}/token", "BRIDGE_PUBSUB": f"{base}/v1"}
+    Bridge({**environ, "BRIDGE_TOPICS": topics}).forward(event)
+    (message,) = google.published[0][2]["messages"]
+    push = {"message": {**message, "messageId": "1"}, "subscription": "projects/acme/subscriptions/s"}
+    found = list(decode(json.dumps(push).encode(), {"Content-Type": "application/json"}, cluster="prod"))
+    assert found
+    assert all(isinstance(one, Delivery) and takes(function, one.message) for one in found), found

@@ -106,6 +106,28 @@ def test_what_is_not_there_is_bad_input(bucket: str) -> None:
         Objects().read(f"s3://{bucket}/other")
 
 
+@pytest.mark.parametrize(
+    ("status", "code", "kind", "says"),
+    [
+        pytest.param(403, "AccessDenied", BadInput, "check the address and its rights", id="no right"),
+        pytest.param(403, "RequestTimeTooSkewed", BadInput, "check the clock of this machine", id="a clock"),
+        pytest.param(400, "ExpiredToken", BadInput, "the credential has ended", id="an old key"),
+        pytest.param(503, "SlowDown", Unavailable, "503", id="slow down"),
+    ],
+)
+def test_what_s3_refuses_is_told_as_what_it_is(
+    status: int, code: str, kind: type[Exception], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By boto3 too: a clock and a credential are no address, and a bucket that is busy is for later."""
+    said = f"<Error><Code>{code}</Code><Message>no</Message></Error>".encode()
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    with answering(lambda *_: (status, said)) as host:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://{host}")
+        with pytest.raises(kind, match=says):
+            Objects().read("s3://b/policy.yaml")
+
+
 def test_every_page_of_cloud_storage_is_read() -> None:
     """A list goes on where its page says."""
     pages = [

@@ -1,5 +1,6 @@
 """One pod from its event to an EKS node group and back to nothing: two functions, a served world and AWS's stand-in."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -281,12 +282,26 @@ def test_a_price_list_that_refuses_is_named_by_the_right_that_is_missing(stand: 
     assert "read prices of 1 of 1 type" in answer
     assert "pricing:GetProducts is refused" in answer
     seen = glance(stand.app.for_cluster("prod"))
-    assert [one.code for one in seen.findings] == ["price-unread"]
+    assert [one.code for one in seen.findings] == ["cloud-unread"]
     assert any("pricing:GetProducts is refused, so prices of on-demand grow old" in line for line in seen.needs)
     stand.aws.listed = {}
     stand.aws.world.advance(stand.aws.world.now_s + 3601)
     stand.post("billing_tick", Tick(cluster="prod", what="billing"), "c")
     assert glance(stand.app.for_cluster("prod")).findings == ()
+
+
+def test_each_read_that_is_refused_is_named_by_status(stand: Stand) -> None:
+    """Quotas, what is paid for and what EC2 announces: status needs a person for each, by its right."""
+    stand.aws.quotas, stand.aws.reserved_instances, stand.aws.tells = None, None, False
+    stand.post("billing_tick", Tick(cluster="prod", what="billing"), "b")
+    (found,) = glance(stand.app.for_cluster("prod")).findings
+    assert found.code == "cloud-unread"
+    assert re.findall(r"(\w+:\w+) is refused", found.message) == [
+        "ec2:DescribeSpotInstanceRequests",
+        "ec2:DescribeInstanceStatus",
+        "ec2:DescribeReservedInstances",
+        "servicequotas:ListServiceQuotas",
+    ]
 
 
 def test_prices_that_cannot_be_read_stop_no_tick(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:

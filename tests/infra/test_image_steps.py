@@ -1,5 +1,6 @@
 """The Dockerfile's steps as `make image-steps` takes them, which fails where the image does not serve."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,16 @@ def test_every_instruction_of_the_dockerfile_is_tried() -> None:
     first, last = try_image.stages()
     assert first[0][1].removesuffix(" AS build") == last[0][1]
     assert {word for word, _ in last} >= {"COPY", "ENV", "USER", "WORKDIR", "HEALTHCHECK", "ENTRYPOINT", "CMD"}
+
+
+def test_its_base_is_one_image_that_is_named_by_digest_and_rebuilt() -> None:
+    """Both stages are of the digest of a day that is told, and a workflow looks for a newer one every week."""
+    text = try_image.DOCKERFILE.read_text()
+    assert re.search(r"^ARG PYTHON=3\.11\.\d+-slim-bookworm@sha256:[0-9a-f]{64}$", text, re.M)
+    assert set(re.findall(r"^FROM (\S+)", text, re.M)) == {"python:${PYTHON}"}
+    assert re.search(r"all platforms of \d+ \w+ 2026", text)
+    rebuild = (try_image.DOCKERFILE.parents[3] / ".github" / "workflows" / "rebuild.yml").read_text()
+    assert {"schedule:", "PYTHON"} <= {word for word in ("schedule:", "PYTHON") if word in rebuild}
 
 
 def test_a_word_that_is_not_tried_stops_the_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

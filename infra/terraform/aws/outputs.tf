@@ -66,7 +66,7 @@ output "connect" {
   description = "What lets the functions into each EKS cluster, by its RBAC: run it with a kubeconfig of your own."
   value = {
     for name, cluster in local.eks : name => join(" ", concat(
-      ["pilotlight connect --context ${name} --act${local.settings.clusters[name].kueue ? " --kueue" : ""} --policy ${local.settings.policy_file}"],
+      ["pilotlight connect --context ${name} --act${module.settings.rights[name]} --policy ${local.settings.policy_file}"],
       [
         for function, route in local.routes :
         "${route.role == "act" ? "--actor" : "--reader"} ${local.prefix}-${replace(function, "_", "-")}" if contains(["act", "read"], route.role)

@@ -1,7 +1,14 @@
 # Names, environments, and how long an event is tried: all that follows from what is given.
 
 data "aws_caller_identity" "this" {}
-data "aws_partition" "this" {}
+data "aws_partition" "this" {
+  lifecycle {
+    postcondition {
+      condition     = self.partition == "aws"
+      error_message = "Regions of ${self.partition} are not served (aws-cn is China's, aws-us-gov GovCloud's, aws-eusc the European Sovereign Cloud's): choose a region of AWS's own."
+    }
+  }
+}
 data "aws_region" "this" {}
 
 module "settings" {
@@ -67,7 +74,7 @@ locals {
   clusters = {
     for name, c in local.settings.clusters : name => {
       api   = c.eks == null ? "kubeconfig-env:KUBECONFIG_${local.upper[name]}" : "eks:${local.region}/${c.eks.cluster}"
-      pools = c.eks == null ? "advisor" : "asg:${local.region}/${c.eks.cluster}"
+      pools = c.karpenter.claims || (c.eks == null && c.karpenter.limits) ? "karpenter" : c.eks == null ? "advisor" : "asg:${local.region}/${c.eks.cluster}"
       mode  = c.mode
     }
   }

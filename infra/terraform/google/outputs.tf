@@ -52,7 +52,7 @@ output "connect" {
   description = "What lets the functions into each GKE cluster, by its RBAC: run it with a kubeconfig of your own."
   value = {
     for cluster in local.hosted ? module.plan.gke_clusters : [] : cluster => join(" ", concat(
-      ["pilotlight connect --context ${cluster} --act${local.settings.clusters[cluster].kueue ? " --kueue" : ""}${local.settings.clusters[cluster].gke.queue ? " --gke-queue" : ""} --policy ${local.settings.policy_file}"],
+      ["pilotlight connect --context ${cluster} --act${module.plan.rights[cluster]} --policy ${local.settings.policy_file}"],
       flatten([
         for function, made in module.function : [
           for name in [made.runtime, made.runtime_id] : "${module.plan.roles[function] == "act" ? "--actor" : "--reader"} ${name}"

@@ -21,6 +21,7 @@ import msgspec
 from pilotlight import typed_json
 from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.forms import address
+from pilotlight.adapters.aws_api.refusals import FORBIDDEN, RIGHTS
 from pilotlight.adapters.aws_api.signing import signed_get
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.google_token import GoogleToken
@@ -228,8 +229,12 @@ def _s3_explained(uri: str) -> Iterator[None]:
     try:
         yield
     except ClientError as error:
-        if error.response["Error"]["Code"] in ("PreconditionFailed", "ConditionalRequestConflict"):
+        code, status = error.response["Error"]["Code"], error.response["ResponseMetadata"]["HTTPStatusCode"]
+        if code in ("PreconditionFailed", "ConditionalRequestConflict"):
             raise Conflict(f"{uri} is there already") from None
-        raise BadInput(f"{uri}: {error.response['Error']['Code']}; check the address and its rights") from None
+        if status == 429 or status >= 500:
+            raise Unavailable(f"{uri}: S3 answers {status} {code}") from None
+        fix = FORBIDDEN.get(code, RIGHTS)
+        raise BadInput(f"{uri}: {code}; {'check the address and its rights' if fix == RIGHTS else fix}") from None
     except (BotoCoreError, Broken) as error:
         raise Unavailable(f"{uri}: {error}") from None

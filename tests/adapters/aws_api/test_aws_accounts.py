@@ -46,6 +46,31 @@ def test_a_role_is_taken_by_what_boto3_finds_where_the_environment_names_nothing
     assert (action, asked) == ("AssumeRole", wanted)
 
 
+def test_a_role_is_taken_by_an_instances_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """On a machine of EC2 boto3 asks its metadata service, by a session token; those keys sign AssumeRole."""
+    asked: list[str] = []
+    theirs = {
+        "Code": "Success", "AccessKeyId": KEY, "SecretAccessKey": SECRET, "Token": SESSION,
+        "Expiration": "2099-01-01T00:00:00Z",
+    }  # fmt: skip
+
+    def metadata(path: str, *_: object) -> tuple[int, object]:
+        asked.append(path)
+        told = {"/latest/api/token": b"t", "/latest/meta-data/iam/security-credentials/": b"nodes"}
+        return 200, told.get(path, theirs)
+
+    for name in (*KEYS, "AWS_PROFILE", "AWS_EC2_METADATA_DISABLED"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    aws = Aws(world())
+    with serving(aws) as environ, answering(metadata) as host:
+        monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", f"http://{host}")
+        assert Credentials(REGION, {"AWS_ENDPOINT_URL": environ["AWS_ENDPOINT_URL"]}, ROLE).keys().key == OTHER
+    assert [action for action, _ in aws.calls] == ["AssumeRole"]
+    assert asked[-1].endswith("/security-credentials/nodes")
+
+
 @pytest.mark.parametrize(
     ("raised", "kind", "says"),
     [

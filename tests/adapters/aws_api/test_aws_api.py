@@ -1,5 +1,6 @@
 """AWS's query interfaces: signatures, credentials, answers, and what AWS says no with."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from string import ascii_letters, digits
@@ -17,15 +18,18 @@ from hypothesis import strategies as st
 
 from pilotlight.adapters import google_token
 from pilotlight.adapters.aws_api.credentials import Credentials
-from pilotlight.adapters.aws_api.forms import address
+from pilotlight.adapters.aws_api.forms import PARTITIONS, address
+from pilotlight.adapters.aws_api.refusals import OVER_QUOTA, SHORT
 from pilotlight.adapters.aws_api.services import QueryApi
 from pilotlight.adapters.aws_api.signing import Keys, signed_headers
 from pilotlight.adapters.aws_api.xml_answers import problem, read_answer
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.clocks import SystemClock
+from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
 from pilotlight.adapters.http import Broken, HttpAnswer, Site
 from pilotlight.adapters.pools.asg import open_pools
 from pilotlight.adapters.tunnels import site_at
+from pilotlight.codec.events.aws.autoscaling import reason_of
 from pilotlight.errors import (
     BadInput,
     BadRequest,
@@ -142,6 +146,22 @@ def test_refusals_are_told_by_what_to_do_next(status: int, code: str, kind: type
     assert "LaunchInstances" in str(found)
 
 
+LATER = {
+    **{f"Could not launch On-Demand Instances. {code} - no.": "no-capacity" for code in SHORT},
+    **{f"Could not launch Spot Instances. {code} - no.": "quota" for code in OVER_QUOTA},
+    "Your requested instance type (p5.48xlarge) is not supported in your requested Availability Zone (us-east-1e). "
+    "Launching EC2 instance failed.": "no-capacity",
+    "The requested configuration is currently not supported. Launching EC2 instance failed.": "no-capacity",
+    "Could not launch On-Demand Instances. InvalidParameterValue - no. Launching EC2 instance failed.": "other",
+}
+
+
+@pytest.mark.parametrize(("words", "reason"), LATER.items())
+def test_a_shortage_is_one_whenever_it_is_told(words: str, reason: str) -> None:
+    """What LaunchInstances answers by a code, a group's activity says later in words: both mean the same."""
+    assert reason_of(words) == reason
+
+
 def test_what_aws_quotes_of_a_request_is_not_told() -> None:
     """A refused signature comes with the whole request in it; other messages lose what is secret."""
     for code in ("SignatureDoesNotMatch", "ValidationError"):
@@ -179,6 +199,15 @@ def test_a_partition_that_is_not_served_is_refused_by_its_name(region: str, says
     assert Session().get_partition_for_region(region) != "aws"
     with pytest.raises(BadInput, match=says):
         open_pools(f"{region}/prod", CloudAccount({}, SystemClock(), str, {}))
+    with pytest.raises(BadInput, match=says):
+        source_of(f"eks:{region}/prod", {})
+
+
+def test_terraform_refuses_the_same_partitions() -> None:
+    """The bridge's region begins with none of the beginnings that the code refuses, and with no other is refused."""
+    rules = (Path(__file__).resolve().parents[3] / "infra/terraform/modules/settings/main.tf").read_text()
+    (beginnings,) = re.findall(r'!can\(regex\("\^\(([^)]*)\)", s\.aws\.region\)\)', rules)
+    assert set(beginnings.split("|")) == set(PARTITIONS)
 
 
 def test_services_are_reached_by_the_proxy_that_the_environment_names() -> None:

@@ -335,6 +335,10 @@ def test_eks(amazon: dict[str, Any], region: str, host: str) -> None:
     [
         pytest.param((404, {"__type": "ResourceNotFoundException"}), BadInput, "is not there", id="no such cluster"),
         pytest.param((403, {"__type": "AccessDeniedException"}), Forbidden, "eks:DescribeCluster", id="no right"),
+        pytest.param((403, {"__type": "InvalidSignatureException"}), Forbidden, "clock of this machine", id="a clock"),
+        pytest.param(
+            (403, {"__type": "ExpiredTokenException"}), Forbidden, "the credential has ended", id="an old key"
+        ),
         pytest.param((429, {"__type": "ThrottlingException"}), Unavailable, "Throttling", id="slow down"),
         pytest.param((503, {"__type": "ServerException"}), Unavailable, "503", id="EKS is away"),
         pytest.param((200, {"cluster": {"name": "c"}}), Unavailable, "no endpoint yet", id="a cluster being made"),
@@ -364,7 +368,7 @@ def test_eks_without_credentials(amazon: dict[str, Any], monkeypatch: pytest.Mon
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
         monkeypatch.setenv(name, str(tmp_path / "none"))
-    with pytest.raises(Forbidden, match="no AWS credentials"):
+    with pytest.raises(Forbidden, match="no credential for AWS"):
         addresses.source_of("eks:eu-west-1/c", {}).access()
     assert amazon["asked"] == []
 

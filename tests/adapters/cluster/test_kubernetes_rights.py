@@ -12,8 +12,10 @@ from world_as_kubernetes import scheduler_lease
 from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import Api
+from pilotlight.adapters.pools.karpenter import KarpenterPools
 from pilotlight.codec.kubernetes.nodes.autoscaler_evidence import AUTOSCALER_LEASE, AUTOSCALER_STATUS
 from pilotlight.errors import Busy, Forbidden
+from pilotlight.facts.policy import PoolPolicy
 from pilotlight.settings import Settings
 from pilotlight.tools.checkup import rights
 from pilotlight.tools.checkup.rights import Right
@@ -23,6 +25,24 @@ from pilotlight.wiring import App
 from pilotlight.world.world_clock import VirtualClock
 
 MEMBER = {"pilotlight.dev/gang": "g", "pilotlight.dev/gang-size": "1", "pilotlight.dev/annotate": "true"}
+NOW = datetime(2026, 11, 21, 1, tzinfo=UTC)
+CLAIMED = PoolPolicy(cluster_pool="gpu", instance_type="g5.xlarge")
+NODE_POOL: Json = {
+    "kind": "NodePool",
+    "apiVersion": "karpenter.sh/v1",
+    "metadata": {"name": "gpu"},
+    "spec": {
+        "limits": {"nvidia.com/gpu": "0"},
+        "template": {
+            "spec": {
+                "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "gpu"},
+                "requirements": [
+                    {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["g5.xlarge"]}
+                ],
+            }
+        },
+    },
+}
 IMPERSONATE = ("impersonate", "", "serviceaccounts")
 """What a check-up tries with another credential than our own, to prove what limits ours; no role of ours has it."""
 OURS = {"key": "pilotlight.dev/draining", "effect": "NoSchedule"}
@@ -48,15 +68,16 @@ class Guarded:
         api.allow = self._allow
         api.add_samples()
         groups = ("volcano", "coscheduling", "kai", "own-groups", "leader-worker-set")
-        for name in (*groups, "kueue", "kueue-flavors", "karpenter", "keda"):
+        for name in (*groups, "kueue", "kueue-flavors", "karpenter", "karpenter-claims", "keda"):
             api.store.serve(name)
-        api.add(QUEUED, *objects(HERE / "admission" / "nodes.yaml"), *objects(HERE / "admission" / "tolerations.yaml"))
+        api.add(QUEUED, NODE_POOL)
+        api.add(*objects(HERE / "admission" / "nodes.yaml"), *objects(HERE / "admission" / "tolerations.yaml"))
         self.policy = App(Settings()).policy
         kubeconfig = folder / "kubeconfig"
         kubeconfig.write_text(api.kubeconfig())
         self.source = of_file(kubeconfig)
         self.api = Api(self.source, pause=lambda seconds: None)
-        clock = VirtualClock(datetime(2026, 11, 21, 1, tzinfo=UTC))
+        clock = VirtualClock(NOW)
         self.cluster = KubernetesCluster(self.api, self.policy, clock, pause=lambda seconds: None)
 
     def _allow(self, access: Access) -> bool:
@@ -77,6 +98,13 @@ class Guarded:
         assert seen.hidden == {}
         limit_of(self.source, self.api, ())
         pod_limit_of(self.source, self.api)
+
+    def look_at_karpenter(self) -> KarpenterPools:
+        """All reads of a pool that is bought for by claims, and of one that is a gate; the first is given back."""
+        self.cluster.read_gates(["gpu"])
+        pools = KarpenterPools(self.api, {"a": CLAIMED}, VirtualClock(NOW))
+        pools.describe()
+        return pools
 
 
 @pytest.fixture
@@ -115,6 +143,7 @@ def test_observe_is_what_a_look_and_a_check_up_read(api: ApiServer, tmp_path: Pa
     """With observe alone every read goes through, and there is no grant that none of them used."""
     guarded = Guarded(api, tmp_path, "observe")
     guarded.look()
+    guarded.look_at_karpenter()
     with pytest.raises(Forbidden):
         guarded.cluster.tell("ml", "member-0", "R", "m")  # It reads the pod first.
     tried = {("create", "events.k8s.io", "events"), ("patch", "", "nodes"), ("patch", "", "pods"), IMPERSONATE}
@@ -149,6 +178,29 @@ def test_act_is_what_the_writes_need(api: ApiServer, tmp_path: Path) -> None:
     assert guarded.used - _granted("observe") - {IMPERSONATE} == _granted("act")
 
 
+def test_limits_and_claims_of_karpenter_need_their_own_roles(api: ApiServer, tmp_path: Path) -> None:
+    """By observe and one of them a limit is set, or a machine is bought and given back, and every grant of it is used;
+    by observe alone each is refused."""
+
+    def limits(guarded: Guarded) -> None:
+        (gate,) = guarded.cluster.read_gates(["gpu"])
+        guarded.cluster.limit_gate(gate, 8)
+
+    def claims(guarded: Guarded) -> None:
+        pools = guarded.look_at_karpenter()
+        pools.grow("a", 1, token="step")
+        (machine,) = api.store.list(api.store.resource("nodeclaims"), "", "", "")
+        pools.release("a", machine["metadata"]["name"])
+        assert api.store.list(api.store.resource("nodeclaims"), "", "", "") == []
+
+    for name, do in (("karpenter-claims", claims), ("karpenter", limits)):
+        with pytest.raises(Forbidden):
+            do(Guarded(api, tmp_path, "observe"))
+        guarded = Guarded(api, tmp_path, "observe", name)
+        do(guarded)
+        assert guarded.used - _granted("observe") == _granted(name)
+
+
 def _bound(api: ApiServer) -> tuple[str, str, str]:
     """Namespace, name and uid of a pod that is on a node."""
     pods = api.store.list(api.store.resource("pods"), "", "", "")
@@ -173,7 +225,8 @@ def test_a_lease_of_the_scheduler_that_cannot_be_seen_says_nothing(api: ApiServe
     assert cluster.scheduler_beat() is None
 
 
-OBSERVE = (*rights.LOOK, *rights.GANGS, *rights.EVIDENCE, *rights.HEARTBEAT, *rights.PULLS, *rights.SURVEY)
+LOOKS = (*rights.LOOK, *rights.GANGS, *rights.EVIDENCE, *rights.HEARTBEAT, *rights.PULLS, *rights.SURVEY)
+OBSERVE = (*LOOKS, *rights.MACHINES)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +234,8 @@ OBSERVE = (*rights.LOOK, *rights.GANGS, *rights.EVIDENCE, *rights.HEARTBEAT, *ri
     [
         pytest.param("observe", OBSERVE, id="observe"),
         pytest.param("act", (*rights.TELL, *rights.TAKE), id="act"),
-        pytest.param("karpenter", rights.GATES, id="karpenter"),
+        pytest.param("karpenter", rights.GATES[2:], id="karpenter"),
+        pytest.param("karpenter-claims", rights.CLAIMS[2:], id="karpenter-claims"),
     ],
 )
 def test_the_doctor_asks_for_what_the_roles_grant(name: str, rights: tuple[Right, ...]) -> None:

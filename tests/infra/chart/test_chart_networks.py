@@ -5,8 +5,11 @@ from ipaddress import ip_address, ip_network
 from typing import Any
 
 import pytest
-from helm import Json, needs_helm, objects_of, rendered
+from helm import ROOT, Json, needs_helm, objects_of, rendered
 from manifests import VERSIONS, strictly
+
+from pilotlight.adapters.pools.gke.queue import NAMESPACE, REQUESTS, TEMPLATES
+from pilotlight.tools.install.cloud_users import bindings
 
 pytestmark = needs_helm
 
@@ -89,3 +92,37 @@ def test_further_values_arrive() -> None:
     assert "PodDisruptionBudget" not in {each["kind"] for each in made(given=False)}
     for each in made(given=True):
         strictly(each, VERSIONS[-1])
+
+
+SOLD_BY = ["advisor", "civo:LON1/c-1", "asg:eu-west-1/prod", "gke:acme/europe-west4-a/prod", "karpenter"]
+
+
+def test_pools_are_whoever_sells_nodes_to_a_home_and_nothing_else() -> None:
+    """Each address that the code opens is taken, and reaches the home; a name that is none is refused."""
+    *taken, refused = rendered(*({**IMAGE, "pools": pools} for pools in (*SOLD_BY, "karpenter2")))
+    told = [one["data"]["PILOTLIGHT_POOLS"] for each in taken for one in objects_of(each) if settings_of(one)]
+    assert told == SOLD_BY
+    assert "does not match pattern" in refused["error"]
+    adapters = {path.stem for path in (ROOT / "shared/pilotlight/adapters/pools").iterdir()}
+    assert {one.partition(":")[0] for one in SOLD_BY} == adapters - {"__init__", "__pycache__", "world"}
+
+
+def settings_of(one: Json) -> bool:
+    """Whether an object holds the home's settings."""
+    return (one["kind"], one["metadata"]["name"]) == ("ConfigMap", "pilotlight-settings")
+
+
+def test_the_queue_is_asked_where_its_roles_stand() -> None:
+    """The namespace of the adapter's requests is that of both Roles, of whom they are bound to, of what `connect` binds
+    and of the release; into any other the chart is not installed."""
+    asked = {**IMAGE, "gke": {"queue": True}}
+    [here] = rendered(asked)
+    [elsewhere] = rendered(asked, namespace="ml")
+    ours = [one for one in objects_of(here) if "gke-queue" in one["metadata"]["name"]]
+    bound = list(bindings(["a@acme"], ["b@acme"], ["gke-queue"]))[2:]
+    places = {one["metadata"]["namespace"] for one in (*ours, *bound)}
+    places |= {each["namespace"] for one in ours for each in one.get("subjects", ())}
+    assert (len(ours), len(bound)) == (4, 2)
+    assert places == {NAMESPACE}
+    assert all(f"/namespaces/{NAMESPACE}/" in place for place in (REQUESTS, TEMPLATES))
+    assert "--namespace pilotlight" in elsewhere["error"]

@@ -3,11 +3,14 @@
 They read the graph (what comes after what), a state (every instance with its values) or the files as text.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from pilotlight.codec.events.aws import eventbridge
 
 
 class Made(NamedTuple):
@@ -375,6 +378,32 @@ def all_is_kept_under_the_key(state: State) -> Iterator[str]:
             yield f"the agent of {api} may not use the key"
 
 
+NOT_OVER_THE_BRIDGE = {
+    "Scheduled Event": "Cloud Scheduler ticks",
+    "EC2 Instance State-change Notification": "the next tick sees it, and each instance of the account would send it",
+    "EC2 Instance-launch Lifecycle Action": "our hook waits for instances that end",
+    "EC2 Instance-terminate Lifecycle Action": "the next tick sees what waits for the hook's answer",
+    "Object Created": "a bill that Google's functions read lies at Google",
+    "Anomaly Detected": "Google's billing tells of what is spent there",
+}
+"""Kinds of EventBridge that are read and not sent to Google, each with the reason."""
+
+
+def the_bridge_sends_what_is_read(state: State) -> Iterator[str]:
+    """Every kind of event that a rule at AWS sends has a reader and a topic, and every reader an event or a reason."""
+    sent = {
+        kind
+        for made in of_type(state, "aws_cloudwatch_event_rule")
+        for kind in json.loads(made.values["event_pattern"])["detail-type"]
+    }
+    (bridge,) = of_type(state, "aws_lambda_function")
+    topics = json.loads(bridge.values["environment"][0]["variables"]["BRIDGE_TOPICS"])
+    for kind in sorted(sent ^ set(topics)):
+        yield f"{kind} has {'no topic' if kind in sent else 'no rule'}"
+    for kind in sorted(sent ^ (set(eventbridge._READERS) - set(NOT_OVER_THE_BRIDGE))):
+        yield f"{kind} is {'sent, and nobody reads it' if kind in sent else 'read, and nobody sends it to Google'}"
+
+
 GRAPH: Sequence[Callable[[Graph], Iterator[str]]] = (comes_after_its_api, builds_wait_for_rights)
 STATE: Sequence[Callable[[State], Iterator[str]]] = (
     has_its_api,
@@ -390,6 +419,7 @@ STATE: Sequence[Callable[[State], Iterator[str]]] = (
     pushes_come_with_tokens,
     all_is_kept_under_the_key,
     who_exports_the_audit_only_adds,
+    the_bridge_sends_what_is_read,
 )
 TEXT: Sequence[Callable[[Path], Iterator[str]]] = (
     budgets_are_asked_in_a_projects_name,

@@ -312,6 +312,13 @@ def all_is_kept_under_the_key(state: State) -> Iterator[str]:
             yield f"{made.address} may not use the key that it writes with, or another too"
 
 
+def objects_are_known_by_their_files(state: State) -> Iterator[str]:
+    """Under a key of KMS an object's ETag is no MD5: one that is compared with it is written anew at each apply."""
+    for made in of_type(state, "aws_s3_object"):
+        if not made.values["source_hash"]:
+            yield f"{made.address} is compared by its ETag"
+
+
 def starts_with_rights(graph: Graph) -> Iterator[str]:
     """A function is made after its rights, its log (which Lambda would else make, for ever) and the policy it reads."""
     before = {"aws_iam_role_policy.function", "aws_cloudwatch_log_group.this", "aws_s3_object.policy"}
@@ -353,6 +360,7 @@ STATE = (
     the_bill_reaches_who_counts,
     state_outlives_a_mistake,
     all_is_kept_under_the_key,
+    objects_are_known_by_their_files,
 )
 GRAPH = (starts_with_rights,)
 TEXT = (nothing_of_google_is_needed, the_module_leaves_providers_to_its_callers)

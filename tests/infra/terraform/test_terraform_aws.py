@@ -183,6 +183,12 @@ FAULTS: list[Any] = [
         id="the Scheduler may not write to queues under the key",
     ),
     pytest.param(
+        rules.objects_are_known_by_their_files,
+        ("policy.tf", "source_hash  = filemd5", "etag         = filemd5"),
+        "is compared by its ETag",
+        id="an object under a key is compared by its ETag",
+    ),
+    pytest.param(
         rules.starts_with_rights,
         ("functions.tf", "[aws_iam_role_policy.function, aws_cloudwatch_log_group.this, aws_s3_object.policy]", "[]"),
         "does not come after aws_iam_role_policy.function",

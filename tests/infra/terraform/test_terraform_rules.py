@@ -41,6 +41,27 @@ ENOUGH = 'pow(2, 32 - try(tonumber(split("/", var.settings.network.cidr)[1]), 0)
 
 FAULTS = [
     pytest.param(
+        rules.the_bridge_sends_what_is_read,
+        (
+            "modules/aws_bridge/main.tf",
+            "merge([for rule in values(local.rules) : { for kind in rule.pattern.detail-type : kind => "
+            "var.topics[rule.topic].id }]...)",
+            "{ for rule in values(local.rules) : rule.pattern.detail-type[0] => var.topics[rule.topic].id }",
+        ),
+        "Capacity Block Expiration Warning has no topic",
+        id="only the first kind of a rule passes the bridge",
+    ),
+    pytest.param(
+        rules.the_bridge_sends_what_is_read,
+        (
+            "modules/aws_bridge/main.tf",
+            '        "EC2 Interruptible Capacity Reservation Instance Interruption Warning",\n',
+            "",
+        ),
+        "is read, and nobody sends it to Google",
+        id="a warning that could be read never reaches Google",
+    ),
+    pytest.param(
         rules.builds_read_their_sources,
         ("google/iam.tf", "gcf-v2-sources-", "no-sources-"),
         "builder may not read",

@@ -5,10 +5,13 @@ from collections.abc import Iterator, Mapping
 import pytest
 from aws_actions import READS, sent_to_the_cloud
 from aws_server import EKS, REGION, Aws, serving
+from msgspec.structs import replace
 from small_cloud import world
 
+from pilotlight.connections import account_at
 from pilotlight.facts.limits.checks import Check
 from pilotlight.facts.policy import Policy, PoolPolicy
+from pilotlight.settings import Settings
 from pilotlight.tools.checkup.clouds.aws_rights import aws_rights
 
 WHERE = f"{REGION}/{EKS}"
@@ -30,7 +33,9 @@ def looked(aws: Aws, environ: Mapping[str, str]) -> list[Check]:
         )
         for n, (name, group) in enumerate(aws.names().items())
     }
-    return list(aws_rights(WHERE, Policy(version=1, pools=pools), environ, ""))
+    policy = Policy(version=1, pools=pools)
+    settings = replace(Settings(environ=environ), pools=f"asg:{WHERE}")
+    return list(aws_rights(WHERE, policy, account_at(settings, policy)))
 
 
 def test_an_account_that_may_read_all_is_told_so_once(account: tuple[Aws, Mapping[str, str]]) -> None:
@@ -48,8 +53,8 @@ def test_each_refused_read_is_named_with_what_goes_without_it(account: tuple[Aws
         "ec2:DescribeSpotInstanceRequests",
         "ec2:DescribeInstanceStatus",
         "ec2:DescribeReservedInstances",
-        "pricing:GetProducts",
         "servicequotas:ListServiceQuotas",
+        "pricing:GetProducts",
     )
     assert [one.what.partition(":")[0] + ":" + one.what.split(":")[1] for one in found] == [
         f"may not {right}" for right in rights

@@ -90,5 +90,5 @@ def test_a_right_to_claims_that_is_missing_is_named() -> None:
         "fault",
         "may not create karpenter.sh/nodeclaims: nothing is bought by claims",
     )
-    assert "karpenter-claims.yaml" in check.fix
+    assert "connect --act --karpenter-claims" in check.fix
     assert list(gate_checks(_seen(allowed=dict.fromkeys(CLAIMS, True)), Policy(version=1), [OFFER])) == []

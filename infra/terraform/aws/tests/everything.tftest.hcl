@@ -15,7 +15,7 @@ mock_provider "aws" {
 variables {
   settings = {
     policy_file = "../examples/eks/policy.yaml"
-    clusters    = { ml = { eks = { cluster = "prod" }, kueue = true }, edge = {} }
+    clusters    = { ml = { eks = { cluster = "prod" }, kueue = true, reclaim = true, karpenter = { limits = true, claims = true } }, edge = {} }
     alerts      = { email = "ops@example.com", secrets = { SLACK_URL = "pilotlight-slack" } }
     functions   = { bundles = "./tests/bundles" }
     network     = { subnets = ["subnet-1"], security_groups = ["sg-1"] }

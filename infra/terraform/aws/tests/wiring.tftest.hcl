@@ -74,6 +74,24 @@ run "work_that_has_its_quota_reaches_a_function_of_its_own" {
   }
 }
 
+run "karpenter_gets_its_rights_and_buys_by_claims_where_that_is_asked_for" {
+  command = apply
+  variables {
+    settings = merge(var.settings, { clusters = {
+      ml    = { eks = { cluster = "prod" }, karpenter = { limits = true } }
+      batch = { eks = { cluster = "batch" }, karpenter = { claims = true } }
+    } })
+  }
+  assert {
+    condition     = strcontains(output.connect.ml, "--act --karpenter --policy") && strcontains(output.connect.batch, "--act --karpenter-claims --policy")
+    error_message = "the command that lets the functions in gives the role of each"
+  }
+  assert {
+    condition     = { for name, c in jsondecode(aws_lambda_function.this["pod_pending"].environment[0].variables.PILOTLIGHT_CLUSTERS) : name => c.pools } == { ml = "asg:eu-west-1/prod", batch = "karpenter" }
+    error_message = "limits go beside groups; claims stand for them"
+  }
+}
+
 run "lengths_of_the_policys_own_queues_may_be_read" {
   command = apply
   variables { settings = merge(var.settings, { policy_file = "./tests/queue-policy.yaml" }) }
@@ -108,6 +126,26 @@ run "no_environment_is_longer_than_lambda_takes" {
     settings = merge(var.settings, { clusters = { for n in range(60) : "cluster-${n}" => { eks = { cluster = "a-cluster-of-some-length-${n}" } } } })
   }
   expect_failures = [aws_lambda_function.this]
+}
+
+run "a_partition_that_is_not_served_is_refused_by_its_name" {
+  command = plan
+  override_data {
+    target = data.aws_partition.this
+    values = { partition = "aws-cn" }
+  }
+  expect_failures = [data.aws_partition.this]
+}
+
+run "the_keys_policy_is_known_before_the_first_apply" {
+  command = plan
+  variables {
+    settings = merge(var.settings, { encryption = { key = "arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab" } })
+  }
+  assert {
+    condition     = flatten([for s in jsondecode(output.key_policy) : s.Principal.Service]) == ["budgets.amazonaws.com", "cloudwatch.amazonaws.com", "costalerts.amazonaws.com", "events.amazonaws.com", "sns.amazonaws.com", "logs.eu-west-1.amazonaws.com"]
+    error_message = "the plan says whom the key has to let in"
+  }
 }
 
 run "a_fleet_is_launched_by_auto_scaling_alone" {

@@ -32,7 +32,8 @@ variables {
     policy_file = "../examples/civo/policy.yaml"
     clusters = {
       ml    = { civo = { region = "LON1", cluster_id = "c-1" } }
-      batch = { gke = { location = "europe-west1", cluster = "batch", project = "acme-clusters", buys = true, queue = true }, kueue = true }
+      batch = { gke = { location = "europe-west1", cluster = "batch", project = "acme-clusters", buys = true, queue = true }, kueue = true, reclaim = true }
+      aks   = { karpenter = { limits = true, claims = true } }
     }
     alerts     = { email = "ops@example.com", secrets = { SLACK_URL = "pilotlight-slack" }, figures = true }
     functions  = { bundles = "./tests/bundles" }
@@ -77,7 +78,7 @@ run "all_of_it" {
     error_message = "who asks where clusters are asks in the clusters' project"
   }
   assert {
-    condition     = strcontains(output.connect["batch"], "pilotlight connect --context batch --act --kueue --gke-queue --policy") && length(split("--actor", output.connect["batch"])) == 9 && length(split("--reader", output.connect["batch"])) == 3
+    condition     = strcontains(output.connect["batch"], "pilotlight connect --context batch --act --gke-queue --kueue --reclaim --policy") && length(split("--actor", output.connect["batch"])) == 9 && length(split("--reader", output.connect["batch"])) == 3
     error_message = "what lets the functions into a GKE cluster is told, for each account by e-mail and number"
   }
 }

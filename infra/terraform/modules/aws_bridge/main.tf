@@ -15,6 +15,7 @@ locals {
     capacity-reservation = { topic = "interruptions", pattern = {
       source = ["aws.ec2"], detail-type = [
         "EC2 Capacity Reservation Instance Interruption Warning",
+        "EC2 Interruptible Capacity Reservation Instance Interruption Warning",
         "Capacity Block Expiration Warning", "Capacity Block Reservation Expiration Warning",
       ]
     } }

@@ -111,7 +111,7 @@ locals {
     for name, c in local.settings.clusters : name => merge(
       { api = local.api[name], mode = c.mode },
       c.civo == null ? {
-        pools     = try(c.gke.buys, false) ? "gke:${local.gke_project[name]}/${c.gke.location}/${c.gke.cluster}" : "advisor"
+        pools     = try(c.gke.buys, false) ? "gke:${local.gke_project[name]}/${c.gke.location}/${c.gke.cluster}" : c.karpenter.limits || c.karpenter.claims ? "karpenter" : "advisor"
         token_env = null
         } : {
         pools     = "civo:${c.civo.region}/${c.civo.cluster_id}"

@@ -48,6 +48,11 @@ output "roles" {
   value       = { for function, route in local.routes : function => route.role }
 }
 
+output "rights" {
+  description = "Per cluster: the options of `pilotlight connect` for what is asked for beside acting."
+  value       = module.settings.rights
+}
+
 output "gke_clusters" {
   description = "The names of the GKE clusters, where RBAC has to know the functions' accounts."
   value       = keys(local.gke)

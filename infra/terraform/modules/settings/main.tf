@@ -55,6 +55,10 @@ locals {
       "Call a GKE cluster by its own name here: its events in Cloud Logging carry that name, and would not be taken for another's.",
     ],
     [
+      alltrue([for c in values(s.clusters) : c.civo == null && c.gke == null || !c.karpenter.limits && !c.karpenter.claims]),
+      "karpenter is for a cluster that a kubeconfig reaches: leave civo and gke out, or karpenter.",
+    ],
+    [
       alltrue([for c in values(s.clusters) : try(c.gke.buys || !c.gke.queue, true)]),
       "gke.queue asks GKE's queue for nodes, and goes with gke.buys = true.",
     ],
@@ -169,6 +173,10 @@ locals {
     [
       s.aws == null || can(regex("^[a-z]{2}(-[a-z]+)+-[0-9]$", s.aws.region)),
       "aws.region is written as AWS does, as in eu-west-1.",
+    ],
+    [
+      s.aws == null || !can(regex("^(cn-|us-gov-|eusc-|us-iso|eu-iso)", s.aws.region)),
+      "aws.region is one of AWS's own: China, GovCloud, the European Sovereign Cloud and the isolated regions are not served.",
     ],
   ]]
 

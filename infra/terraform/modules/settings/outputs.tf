@@ -7,3 +7,18 @@ output "settings" {
     error_message = join("\n", local.refused)
   }
 }
+
+output "rights" {
+  description = "Per cluster: the options of `pilotlight connect` for what is asked for beside acting."
+  value = {
+    for name, c in local.settings.clusters : name => join("", [
+      for option, asked in {
+        gke-queue        = try(c.gke.queue, false)
+        karpenter        = c.karpenter.limits
+        karpenter-claims = c.karpenter.claims
+        kueue            = c.kueue
+        reclaim          = c.reclaim
+      } : " --${option}" if asked
+    ])
+  }
+}

@@ -30,6 +30,11 @@ variable "google" {
       # true: kueue_admission is deployed too, and the output `connect` also gives the right to answer Kueue's admission checks
       # and to stop its queues.
       kueue = optional(bool, false)
+      # For a cluster that a kubeconfig reaches (AKS): limits = true, budgets set limits of GPUs of Karpenter's NodePools; claims = true,
+      # nodes are bought by its NodeClaims. Run `pilotlight connect` with the same: --karpenter, --karpenter-claims.
+      karpenter = optional(object({ limits = optional(bool, false), claims = optional(bool, false) }), {})
+      # true: the output `connect` also gives the right to put owners of idle GPUs to rest (classes.NAME.reclaim of the policy).
+      reclaim = optional(bool, false)
       # When to look and when to count money, as cron. Less often, and time is told to teams more coarsely.
       reconcile = optional(string, "* * * * *")
       billing   = optional(string, "* * * * *")
@@ -124,8 +129,12 @@ variable "aws" {
       # that are pools too; they are changed by it, as node groups by EKS's.
       eks = optional(object({ cluster = string, group_tag = optional(object({ key = string, value = string })) }))
       # As on Google Cloud; reconcile and billing as the Scheduler writes them.
-      mode      = optional(string, "advise")
-      kueue     = optional(bool, false)
+      mode    = optional(string, "advise")
+      kueue   = optional(bool, false)
+      reclaim = optional(bool, false)
+      # limits = true: budgets set limits of GPUs of Karpenter's NodePools, and the output `connect` gives the right to. claims = true:
+      # nodes are bought by its NodeClaims instead of by groups.
+      karpenter = optional(object({ limits = optional(bool, false), claims = optional(bool, false) }), {})
       reconcile = optional(string, "rate(1 minute)")
       billing   = optional(string, "rate(1 minute)")
     }))

@@ -48,14 +48,12 @@ def _barred(survey: Survey, policy: Policy) -> Iterator[Check]:
     if claims and CLAIMS[-1] in survey.allowed:
         what = f"may not {' and '.join(str(right) for right in claims)}: nothing is bought by claims"
         yield _says(
-            "rights", "fault", what, "pilotlight show infra/kubernetes/rbac/karpenter-claims.yaml | kubectl apply -f -"
+            "rights", "fault", what, "pilotlight connect --act --karpenter-claims (the chart: karpenter.claims)"
         )
     missing = [right for right in GATES if policy.gates and survey.allowed.get(right) is False]
     if missing:
         what = f"may not {' and '.join(str(right) for right in missing)}: no limit is set"
-        yield _says(
-            "rights", "fault", what, "pilotlight show infra/kubernetes/rbac/karpenter.yaml | kubectl apply -f -"
-        )
+        yield _says("rights", "fault", what, "pilotlight connect --act --karpenter (the chart: karpenter.enabled)")
 
 
 def _gate(pool: SeenNodePool, survey: Survey, policy: Policy, offer: Offering) -> Iterator[Check]:

@@ -115,14 +115,16 @@ SURVEY: tuple[Right, ...] = (
 )
 """What a check-up reads besides; without one of them it says what it could not see."""
 
-GATES: tuple[Right, ...] = (
-    *(Right(verb="list", resource=what, group="karpenter.sh") for what in ("nodepools", "nodeclaims")),
-    Right(verb="patch", resource="nodepools", group="karpenter.sh"),
+MACHINES: tuple[Right, ...] = tuple(
+    Right(verb="list", resource=what, group="karpenter.sh") for what in ("nodepools", "nodeclaims")
 )
+"""What a look at Karpenter reads, where a pool is its."""
+
+GATES: tuple[Right, ...] = (*MACHINES, Right(verb="patch", resource="nodepools", group="karpenter.sh"))
 """What limits of Karpenter's NodePools need, where the policy has some."""
 
 CLAIMS: tuple[Right, ...] = (
-    *(Right(verb="list", resource=what, group="karpenter.sh") for what in ("nodepools", "nodeclaims")),
+    *MACHINES,
     *(Right(verb=verb, resource="nodeclaims", group="karpenter.sh") for verb in ("create", "delete")),
 )
 """What buying by Karpenter's claims needs, where a pool is bought for so."""

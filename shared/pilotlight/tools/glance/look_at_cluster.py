@@ -111,10 +111,10 @@ def of_plan(
 
 
 def _unread(deps: Deps) -> Iterator[Finding]:
-    """What the cloud did not tell of prices when it was last asked, by the right that is missing."""
+    """What the cloud did not tell when it was last asked for prices, by the right that is missing."""
     read = PRICES_READ.get(deps.state, deps.name)
     if read is not None and read.value.note:
-        yield Finding(subject="prices", code="price-unread", message=read.value.note)
+        yield Finding(subject="cloud", code="cloud-unread", message=read.value.note)
 
 
 def _lit(deps: Deps, plan: Plan, pools: Iterable[PoolState]) -> Iterator[LitNode]:

@@ -4,28 +4,46 @@ No token of ours is made for them. Two bindings name them: who acts, and who loo
 """
 
 import re
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Container, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from pilotlight import typed_json
 from pilotlight.adapters.cluster.kubernetes.transport import Api, Missing
 from pilotlight.errors import BadInput
 from pilotlight.tools.install.connect_account import ACCOUNT, LABEL, NAMESPACE, PLACES, Object
 
-ACTS, LOOKS = f"{ACCOUNT}-act-accounts", f"{ACCOUNT}-observe-accounts"
-ADMITS, STOPS = f"{ACCOUNT}-kueue-accounts", f"{ACCOUNT}-queues-accounts"
-QUEUE_LOOKS, QUEUE_ACTS = f"{ACCOUNT}-gke-queue-accounts", f"{ACCOUNT}-gke-queue-act-accounts"
-"""The names of the bindings; with Kueue of who answers its checks, and of who stops queues; of GKE's queue, in our
-namespace."""
-
 _GROUP = "rbac.authorization.k8s.io"
 _NAME = re.compile(r"[A-Za-z0-9@._:/+-]{1,253}")
 _ANY = typed_json.decoder(dict[str, Any])
 
 
-def bindings(
-    actors: Iterable[str], readers: Iterable[str], *, kueue: bool = False, gke_queue: bool = False
-) -> Iterator[Object]:
+class Extra(NamedTuple):
+    """Roles of a file in rbac/ that is off unless asked for: whose they are, and if they stand in our namespace."""
+
+    acts: tuple[str, ...] = ()
+    looks: tuple[str, ...] = ()  # Who acts looks too.
+    counts: tuple[str, ...] = ()  # Who only looks, and counts money and idle GPUs.
+    namespaced: bool = False
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """All of them."""
+        return (*self.looks, *self.acts, *self.counts)
+
+
+EXTRAS: Mapping[str, Extra] = {
+    "kueue": Extra(("kueue",), ("queues",)),  # Who counts money stops queues, and does nothing else.
+    "gke-queue": Extra(("gke-queue-act",), ("gke-queue",), namespaced=True),
+    "karpenter": Extra(("karpenter",)),
+    "karpenter-claims": Extra(("karpenter-claims",)),
+    "reclaim": Extra(counts=("reclaim",)),  # billing_tick alone finds idle owners.
+}
+"""By the file's name, which is the option of `pilotlight connect` too."""
+TO_ACT = tuple(name for name, extra in EXTRAS.items() if extra.acts and name != "kueue")
+"""Those that are of no use to an account that does not act."""
+
+
+def bindings(actors: Iterable[str], readers: Iterable[str], extras: Container[str] = ()) -> Iterator[Object]:
     """RoleBindings of actors and readers. Raises ``BadInput`` for what names no account, or one of Kubernetes' own."""
     actors, readers = list(actors), list(readers)
     for name in (*actors, *readers):
@@ -35,36 +53,38 @@ def bindings(
             )
     if both := set(actors) & set(readers):
         raise BadInput(f"{min(both)} is an actor and a reader: name it once")
-    yield _binding(LOOKS, "observe", (*actors, *readers))
+    yield _binding("observe", (*actors, *readers))
     if actors:
-        yield _binding(ACTS, "act", actors)
-    if kueue:
-        # Who counts money stops queues, and does nothing else.
-        yield _binding(STOPS, "queues", (*actors, *readers))
-        if actors:
-            yield _binding(ADMITS, "kueue", actors)
-    if gke_queue:
-        yield _binding(QUEUE_LOOKS, "gke-queue", (*actors, *readers), NAMESPACE)
-        if actors:
-            yield _binding(QUEUE_ACTS, "gke-queue-act", actors, NAMESPACE)
+        yield _binding("act", actors)
+    for extra in (extra for name, extra in EXTRAS.items() if name in extras):
+        namespace = NAMESPACE if extra.namespaced else ""
+        for role in extra.roles:
+            accounts = [*(actors if role not in extra.counts else ()), *(readers if role not in extra.acts else ())]
+            if accounts:
+                yield _binding(role, accounts, namespace)
+
+
+def binding_of(role: str) -> str:
+    """The name of the binding of a role to accounts of the cluster's own."""
+    return f"{ACCOUNT}-{role}-accounts"
 
 
 def acting(api: Api) -> tuple[str, ...]:
     """The accounts that are bound to act now."""
     try:
-        there = api.get(f"{PLACES['ClusterRoleBinding']}/{ACTS}", _ANY)
+        there = api.get(f"{PLACES['ClusterRoleBinding']}/{binding_of('act')}", _ANY)
     except Missing:
         return ()
     return tuple(subject["name"] for subject in there.get("subjects") or () if subject.get("kind") == "User")
 
 
-def _binding(name: str, role: str, accounts: Iterable[str], namespace: str = "") -> Object:
+def _binding(role: str, accounts: Iterable[str], namespace: str = "") -> Object:
     where = {"namespace": namespace} if namespace else {}
     kind = "Role" if namespace else "ClusterRole"
     return {
         "apiVersion": f"{_GROUP}/v1",
         "kind": f"{kind}Binding",
-        "metadata": {"name": name, **where, "labels": {LABEL: ACCOUNT}},
+        "metadata": {"name": binding_of(role), **where, "labels": {LABEL: ACCOUNT}},
         "roleRef": {"apiGroup": _GROUP, "kind": kind, "name": f"{ACCOUNT}-{role}"},
         "subjects": [{"kind": "User", "apiGroup": _GROUP, "name": account} for account in accounts],
     }

@@ -19,27 +19,29 @@ from pilotlight.codec.kubernetes.typed_objects import KubeNode, Metadata, Wire
 from pilotlight.errors import BadInput, Denied, Forbidden, PilotlightError, Retry
 from pilotlight.facts.labels import DRAINING, HOME
 from pilotlight.tools.checkup.rights import EVICTION_LIMIT, LIMIT, POD_LIMIT
-from pilotlight.tools.install.cloud_users import ACTS, ADMITS, LOOKS, QUEUE_ACTS, QUEUE_LOOKS, STOPS
+from pilotlight.tools.install.cloud_users import EXTRAS, binding_of
 from pilotlight.tools.install.connect_account import ACCOUNT, LABEL, NAMESPACE, PLACES, READER, Step, is_ours, place_of
 from pilotlight.tools.install.evicting_roles import EVICTIONS
 from pilotlight.tools.install.left_manifests import manifests_left
 
 T = TypeVar("T")
 
-_ROLES = ("annotate", "queues", "kueue", "act", "observe")
-_BINDINGS = (ADMITS, STOPS, ACTS, LOOKS, READER, *(f"{ACCOUNT}-{role}" for role in _ROLES))
+_EXTRAS = [role for extra in EXTRAS.values() if not extra.namespaced for role in extra.roles]
+_ROLES = ("annotate", *_EXTRAS, "act", "observe")
+_BINDINGS = (*(name for role in _ROLES for name in (binding_of(role), f"{ACCOUNT}-{role}")), READER)
 _WATCHMEN = (f"{ACCOUNT}-watchman", f"{ACCOUNT}-handback")
 """Who opens nodes that we keep, and who gives pools back, in our silence."""
 _LEAVING = f"{ACCOUNT}-uninstall"
 """Who opens nodes while a Helm release goes; one that could not end stays."""
 _PLACES = ("pilotlight-placement", "pilotlight-alive", f"{ACCOUNT}-handback")
 """What the watchmen, and we beside them, may do in our namespace."""
-_QUEUE = (f"{ACCOUNT}-gke-queue", f"{ACCOUNT}-gke-queue-act")
-"""What may be asked of GKE's queue, in our namespace."""
+_INSIDE = [role for extra in EXTRAS.values() if extra.namespaced for role in extra.roles]
+"""Roles in our namespace, as those of GKE's queue."""
 _RIGHTS = (
     *(("CronJob", name) for name in _WATCHMEN),
     *(("ClusterRoleBinding", name) for name in (*_BINDINGS, f"{ACCOUNT}-watchman", _LEAVING)),
-    *(("RoleBinding", name) for name in (*_PLACES, *_QUEUE, QUEUE_LOOKS, QUEUE_ACTS)),
+    *(("RoleBinding", name) for name in _PLACES),
+    *(("RoleBinding", name) for role in _INSIDE for name in (binding_of(role), f"{ACCOUNT}-{role}")),
 )
 _EVICTIONS = (EVICTION_LIMIT, f"{EVICTION_LIMIT}-pods", f"{EVICTION_LIMIT}-nodes")
 _LIMITS = tuple(
@@ -50,7 +52,7 @@ _LIMITS = tuple(
 _REST = (
     *(("ClusterRole", f"{ACCOUNT}-{role}") for role in _ROLES),
     *(("ClusterRole", name) for name in (f"{ACCOUNT}-watchman", _LEAVING)),
-    *(("Role", name) for name in (*_PLACES, *_QUEUE)),
+    *(("Role", name) for name in (*_PLACES, *(f"{ACCOUNT}-{role}" for role in _INSIDE))),
     ("Lease", "pilotlight-placement"),
     *(("ServiceAccount", name) for name in (*_WATCHMEN, _LEAVING, READER, ACCOUNT)),
 )

@@ -1,6 +1,7 @@
 """`pilotlight connect`: an account of our own, with a token that ends, and no other credential anywhere."""
 
 import json
+import re
 import stat
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -15,9 +16,11 @@ from api_store import ADMISSION
 from forward_proxy import forward_proxy
 from typer.testing import CliRunner, Result
 
+import chart
 from pilotlight.errors import BadInput, Failed, Forbidden
 from pilotlight.tools.cli.install import connect_command
 from pilotlight.tools.install.admission_policy import names_of
+from pilotlight.tools.install.cloud_users import EXTRAS, TO_ACT
 
 
 @pytest.fixture
@@ -374,6 +377,59 @@ def test_who_asks_gkes_queue_and_who_only_reads_it(api: ApiServer) -> None:
     ]
 
 
+ACTING = [ACTORS[1], ACTORS[3]]
+ALL = [*ACTING, READERS[1]]
+WHOSE = {
+    "karpenter": {"pilotlight-karpenter": ACTING},
+    "karpenter-claims": {"pilotlight-karpenter-claims": ACTING},
+    "gke-queue": {"pilotlight-gke-queue": ALL, "pilotlight-gke-queue-act": ACTING},
+    "kueue": {"pilotlight-kueue": ACTING, "pilotlight-queues": ALL},
+    "reclaim": {"pilotlight-reclaim": [READERS[1]]},
+}
+"""Options that a role of rbac/ is behind, by the file's name: who of actors and readers has which."""
+BASE = {"observe", "act", "read"}
+INFRA = Path(__file__).resolve().parents[4] / "infra"
+
+
+@pytest.mark.parametrize("name", WHOSE)
+def test_each_role_that_is_off_unless_asked_for_has_its_option(api: ApiServer, name: str) -> None:
+    """It makes the objects of its file alone, binds accounts to its roles, and --remove takes all of it out."""
+    run("--act", *ACTORS, *READERS)
+    before = _rights(api)
+    run("--act", f"--{name}", *ACTORS, *READERS)
+    made = _rights(api) - before
+    documents = [one for one in yaml.safe_load_all((INFRA / f"kubernetes/rbac/{name}.yaml").read_text()) if one]
+    ours = {(one["kind"], one["metadata"]["name"]) for one in documents}
+    assert {one for one in made if not one[1].endswith("-accounts")} == ours
+    bound = [*_all(api, "clusterrolebindings"), *_all(api, "rolebindings")]
+    whose = {
+        one["roleRef"]["name"]: [each["name"] for each in one["subjects"]]
+        for one in bound
+        if (one["kind"], one["metadata"]["name"]) in made - ours
+    }
+    assert whose == WHOSE[name]
+    run("--remove")
+    assert _rights(api) == set()
+
+
+def _rights(api: ApiServer) -> set[tuple[str, str]]:
+    kinds = ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
+    return {(one["kind"], one["metadata"]["name"]) for kind in kinds for one in _all(api, kind)}
+
+
+def test_options_manifests_chart_and_terraform_know_the_same_roles() -> None:
+    """Both ways: a role without an option, a value of the chart or a setting of Terraform is found, and so is an option
+    without a role."""
+    files = {path.stem for path in (INFRA / "kubernetes" / "rbac").glob("*.yaml")} - BASE
+    values = {part.source.removeprefix("rbac/").removesuffix(".yaml") for part in chart.PARTS.values() if part.when}
+    outputs = (INFRA / "terraform/modules/settings/outputs.tf").read_text()
+    options = set(re.findall(r"^        ([a-z-]+) += (?:try\(c\.|c\.)", outputs, re.M))
+    command = set(re.findall(r"--([a-z-]+)", run("--help").output)) & (files | set(EXTRAS))
+    assert files == set(EXTRAS) == set(WHOSE) == options == command == {one for one in values if "/" not in one} - BASE
+    for extra, found in WHOSE.items():
+        assert {f"pilotlight-{role}" for role in EXTRAS[extra].roles} == set(found)
+
+
 def test_who_acts_stays_limited_when_the_pools_change(api: ApiServer, tmp_path: Path) -> None:
     """Connecting again without naming the accounts keeps them bound, and the policy goes on limiting them."""
     run("--act", *ACTORS, *READERS)
@@ -396,7 +452,7 @@ def test_a_second_account_never_acts(api: ApiServer, tmp_path: Path) -> None:
 
 def test_removal_takes_out_the_other_accounts_too(api: ApiServer) -> None:
     """Nothing is left of whom it let in."""
-    run("--act", "--kueue", "--gke-queue", *ACTORS, *READERS)
+    run("--act", *(f"--{name}" for name in EXTRAS), *ACTORS, *READERS)
     run("--read-only", "--stdout")
     run("--remove")
     for kind in ("clusterrolebindings", "clusterroles", "rolebindings", "roles", "serviceaccounts"):
@@ -411,7 +467,8 @@ def test_removal_takes_out_the_other_accounts_too(api: ApiServer) -> None:
         pytest.param(("--act", "--actor", "a@x", "--reader", "a@x"), "name it once", id="both at once"),
         pytest.param(("--read-only", "--act"), "never acts", id="a reader that acts"),
         pytest.param(("--read-only", "--kueue"), "never acts", id="a reader that answers"),
-        pytest.param(("--gke-queue",), "add --act", id="a queue without --act"),
+        *(pytest.param((f"--{name}",), "add --act", id=f"{name} without --act") for name in TO_ACT),
+        pytest.param(("--read-only", "--karpenter"), "leave out all other rights", id="a reader that sets limits"),
         pytest.param(("--rotate", *READERS), "need none", id="a token for who needs none"),
     ],
 )

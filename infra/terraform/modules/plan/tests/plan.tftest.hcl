@@ -68,6 +68,25 @@ run "a_gke_cluster_is_bought_from_where_it_says_so" {
   }
 }
 
+run "karpenter_of_a_cluster_elsewhere_is_reached_by_its_kubeconfig" {
+  command = plan
+  variables {
+    settings = merge(var.settings, { clusters = {
+      aks  = { karpenter = { limits = true } }
+      mine = { karpenter = { claims = true }, kueue = true }
+      told = {}
+    } })
+  }
+  assert {
+    condition     = { for name, c in jsondecode(output.functions["pod_pending"].environment.PILOTLIGHT_CLUSTERS) : name => c.pools } == { aks = "karpenter", mine = "karpenter", told = "advisor" }
+    error_message = "Karpenter's own pools are those of the cluster; without karpenter it is advised on only"
+  }
+  assert {
+    condition     = output.rights == { aks = " --karpenter", mine = " --karpenter-claims --kueue", told = "" }
+    error_message = "the options of connect follow from it"
+  }
+}
+
 run "a_bill_of_civo_needs_its_token_and_no_cluster" {
   command = plan
   variables {

@@ -48,6 +48,15 @@ run "refuses_names_and_places_that_are_none" {
   }
 }
 
+run "leaves_it_to_google_which_regions_there_are" {
+  command = plan
+  variables { google = merge(var.google, { region = "asia-southeast9", scheduler = "asia-southeast1" }) }
+  assert {
+    condition     = output.settings.region == "asia-southeast9" && output.settings.scheduler == "asia-southeast1"
+    error_message = "a region that is new to Pilotlight is none to refuse"
+  }
+}
+
 run "refuses_no_cluster" {
   command = plan
   variables { google = merge(var.google, { clusters = {} }) }
@@ -64,7 +73,7 @@ run "refuses_clusters_that_cannot_be" {
     google = merge(var.google, {
       clusters = {
         ML_prod = { mode = "full", reconcile = "every minute" }
-        two     = { civo = { region = "LON1", cluster_id = "c" }, gke = { location = "europe-west1", cluster = "two" } }
+        two     = { civo = { region = "LON1", cluster_id = "c" }, gke = { location = "europe-west1", cluster = "two" }, karpenter = { claims = true } }
         ml      = { gke = { location = "europe-west1", cluster = "training", queue = true } }
       }
     })
@@ -76,9 +85,20 @@ run "refuses_clusters_that_cannot_be" {
       "A cluster's mode is one of observe, advise, scale-up and act. Begin with advise: it decides and tells, and changes nothing.",
       "A cluster is either Civo's or GKE's: give it civo = {...} or gke = {...}, not both. With neither, its kubeconfig lies in a secret.",
       "Call a GKE cluster by its own name here: its events in Cloud Logging carry that name, and would not be taken for another's.",
+      "karpenter is for a cluster that a kubeconfig reaches: leave civo and gke out, or karpenter.",
       "gke.queue asks GKE's queue for nodes, and goes with gke.buys = true.",
       "A schedule is five fields as cron has them: \"* * * * *\" is every minute, \"7 * * * *\" seven minutes past every hour.",
     ]
+    error_message = join("\n", local.refused)
+  }
+}
+
+run "refuses_regions_of_other_partitions_by_their_names" {
+  command = plan
+  variables { google = merge(var.google, { aws = { account_id = "123456789012", region = "us-gov-west-1" } }) }
+  expect_failures = [output.settings]
+  assert {
+    condition     = local.refused == ["aws.region is one of AWS's own: China, GovCloud, the European Sovereign Cloud and the isolated regions are not served."]
     error_message = join("\n", local.refused)
   }
 }

@@ -19,7 +19,9 @@ _THROTTLED = re.compile(r"RequestLimitExceeded|rate exceeded|throttl", re.IGNORE
 _QUOTA = re.compile(r"limit|quota|CountExceeded|count exceeded", re.IGNORECASE)
 _NO_CAPACITY = re.compile(
     r"Insufficient\w*Capacity|(not have|no) (enough|sufficient)|UnfulfillableCapacity|ReservationCapacityExceeded"
-    r"|no Spot capacity|insufficient capacity|capacity[- ]not[- ]available",
+    r"|no Spot capacity|insufficient capacity|capacity[- ]not[- ]available|InsufficientFreeAddresses|SpotMaxPriceTooLow"
+    r"|(?-i:\bUnsupported\b)|not supported in your requested Availability Zone"
+    r"|configuration is currently not supported",
     re.IGNORECASE,
 )
 

@@ -12,6 +12,7 @@ from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for
 from pilotlight.units import count_of
 
 if TYPE_CHECKING:
+    from pilotlight.adapters.cluster.kubernetes.access.server_access import Access
     from pilotlight.adapters.cluster.kubernetes.transport import Api
     from pilotlight.tools.install.connect_account import Minted, Object
 
@@ -38,6 +39,9 @@ def connect(
     evict_in: EvictIn = None,
     kueue: Annotated[bool, typer.Option("--kueue", help="Also what answering Kueue's checks needs.")] = False,
     gke_queue: Annotated[bool, typer.Option("--gke-queue", help="Also what asking GKE's queue needs.")] = False,
+    karpenter: Annotated[bool, typer.Option("--karpenter", help="Also what limits of NodePools need.")] = False,
+    claims: Annotated[bool, typer.Option("--karpenter-claims", help="Also what buying by NodeClaims needs.")] = False,
+    reclaim: Annotated[bool, typer.Option("--reclaim", help="Also what putting idle owners to rest needs.")] = False,
     read_only: Annotated[bool, typer.Option("--read-only", help="A second account, which can never act.")] = False,
     actor: Actor = None,
     reader: Annotated[list[str] | None, typer.Option(help="The same, of one that only looks.")] = None,
@@ -57,10 +61,11 @@ def connect(
     """
     from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
     from pilotlight.adapters.cluster.kubernetes.transport import Api
-    from pilotlight.tools.install import connect_account
+    from pilotlight.tools.install.cloud_users import EXTRAS
 
     users = Users(tuple(actor or ()), tuple(reader or ()))
-    rights = RightsAsked(act, kueue, gke_queue, read_only, tuple(evict_in or ()))
+    asked = zip(EXTRAS, (kueue, gke_queue, karpenter, claims, reclaim), strict=True)
+    rights = RightsAsked(act, read_only, tuple(name for name, on in asked if on), tuple(evict_in or ()))
     _agree(rights, users, rotate=rotate, remove=remove, stdout=stdout)
     settings = settings_for(context, kubeconfig, policy=policy)
     source = source_of(settings.api, settings.environ, settings.role_arn)
@@ -69,17 +74,23 @@ def connect(
         return _remove(api, dry_run)
     if not rotate:
         _apply(api, _objects(api, settings, rights, users), act, dry_run)
+    path = "" if stdout else out or f".pilotlight/{settings.cluster_name}.kubeconfig"
     if any(users):
         _say("no token was made: they show their own" if not dry_run else "nothing was changed")
-        return
-    path = "" if stdout else out or f".pilotlight/{settings.cluster_name}.kubeconfig"
-    if dry_run:
+    elif dry_run:
         _say(f"would make a token of {count_of(days, 'day')}, in {path or 'the output'}; nothing was changed")
-        return
+    else:
+        _make_token(api, source.access(), settings.cluster_name, path, days, read_only)
+
+
+def _make_token(api: "Api", access: "Access", name: str, path: str, days: int, read_only: bool) -> None:
+    """A token of our account, in a kubeconfig of its own."""
+    from pilotlight.tools.install import connect_account
+
     minted = connect_account.mint(api, days * DAY_S, connect_account.READER if read_only else connect_account.ACCOUNT)
-    _hand_out(connect_account.kubeconfig(source.access(), minted.token, settings.cluster_name), path)
+    _hand_out(connect_account.kubeconfig(access, minted.token, name), path)
     _explain(minted, path, days)
-    if source.access().proxy:
+    if access.proxy:
         _say("this machine reaches the cluster by a proxy, which the new kubeconfig does not name: add it to try")
 
 
@@ -94,21 +105,22 @@ class RightsAsked(NamedTuple):
     """Rights that are asked for beside looking."""
 
     act: bool
-    kueue: bool
-    gke_queue: bool
     read_only: bool
+    extras: tuple[str, ...] = ()  # Files of rbac/ that are off unless asked for.
     evict_in: tuple[str, ...] = ()
 
 
 def _agree(rights: RightsAsked, users: Users, *, rotate: bool, remove: bool, stdout: bool) -> None:
     """Refuse options that contradict each other."""
+    from pilotlight.tools.install.cloud_users import TO_ACT
+
     if remove and (rotate or stdout or any(rights) or any(users)):
         raise BadInput("--remove goes with no other option but --dry-run and those that name the cluster")
-    if rights.read_only and (rights.act or rights.kueue or any(users)):
-        raise BadInput("--read-only makes an account that never acts: leave out --act, --kueue, --actor and --reader")
+    if rights.read_only and (rights.act or rights.extras or any(users)):
+        raise BadInput("--read-only makes an account that never acts: leave out all other rights, --actor and --reader")
     for asked, why in (
         (rights.evict_in, "--evict-in says where --act may evict: add --act"),
-        (rights.gke_queue, "--gke-queue is for buying nodes of queued provisioning: add --act"),
+        *((name in TO_ACT, f"--{name} is for who acts: add --act") for name in rights.extras),
         (users.actors, "--actor names who acts: add --act, and --policy for the pools that it is limited to"),
     ):
         if asked and not rights.act:
@@ -166,11 +178,10 @@ def _objects(api: "Api", settings: Settings, rights: RightsAsked, users: Users) 
 
     act = rights.act
     acting = users.actors or (cloud_users.acting(api) if act or users.readers else ())
-    given = cloud_users.bindings(acting, users.readers, kueue=rights.kueue, gke_queue=rights.gke_queue)
+    given = cloud_users.bindings(acting, users.readers, rights.extras)
     bound = list(given) if any(users) else []
     names = ["namespace.yaml", "rbac/observe.yaml", *(["rbac/read.yaml"] if rights.read_only else [])]
-    names += ["rbac/kueue.yaml"] if rights.kueue else []
-    names += ["rbac/gke-queue.yaml"] if rights.gke_queue else []
+    names += [f"rbac/{name}.yaml" for name in rights.extras]
     if act:
         # What limits a right is there before the right is.
         limits = ("nodes", "tolerations", "evictions", "homes")

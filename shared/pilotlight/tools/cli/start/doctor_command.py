@@ -164,9 +164,10 @@ def _rights_at_the_cloud(site: "App") -> Sequence[Check]:
     kind, _, where = site.settings.pools.partition(":")
     settings = site.settings
     if kind == "asg":
+        from pilotlight.connections import account_at
         from pilotlight.tools.checkup.clouds.aws_rights import aws_rights
 
-        return tuple(aws_rights(where, site.policy, settings.environ, settings.role_arn))
+        return tuple(aws_rights(where, site.policy, account_at(settings, site.policy)))
     if kind == "gke":
         from pilotlight.tools.checkup.clouds.gke_rights import gke_rights
         from pilotlight.tools.checkup.deployment import strongest

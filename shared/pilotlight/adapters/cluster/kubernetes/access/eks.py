@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from threading import Lock
 from typing import Any
 
+from pilotlight.adapters.aws_api import refusals
 from pilotlight.adapters.aws_api.credentials import Credentials
 from pilotlight.adapters.aws_api.forms import address
 from pilotlight.adapters.cluster.kubernetes.access.server_access import Access
@@ -25,14 +26,15 @@ NAME_HEADER = "x-k8s-aws-id"
 
 
 class EksCluster:
-    """A cluster of a region. The credential is what botocore finds: the environment, a role, a profile.
+    """A cluster of a region, entered with the credential of its pools: this process's, or that of a ``role``.
 
-    Or that of a ``role`` of the cluster's account, taken as for its pools.
+    Raises ``BadInput`` for a region that is not served.
     """
 
     def __init__(self, region: str, name: str, environ: Mapping[str, str], role: str = "") -> None:
         self._region, self._name, self._environ = region, name, environ
-        self._role = Credentials(region, environ, role) if role else None
+        self._sts = address("sts", region, {})
+        self._credentials = Credentials(region, environ, role)
         self._where: tuple[str, str] | None = None
         self._token, self._ends = "", 0.0
         self._lock = Lock()
@@ -55,12 +57,8 @@ class EksCluster:
         where = f"EKS {self._region}/{self._name}"
         try:
             session: Any = botocore.session.get_session()
-            if self._role is not None:
-                session.set_credentials(*self._role.keys()[:3])
-            credentials = session.get_credentials()
-            if credentials is None:
-                raise Forbidden(f"{where}: there are no AWS credentials here; give a role or keys")
-            return self._where or self._ask(session), self._signed(session, credentials)
+            session.set_credentials(*self._credentials.keys()[:3])
+            return self._where or self._ask(session), self._signed(session, session.get_credentials())
         except ClientError as error:
             raise _refusal(error.response, where) from None
         except (BotoCoreError, Broken) as error:
@@ -86,7 +84,7 @@ class EksCluster:
         events = session.get_component("event_emitter")
         request = {
             "method": "GET",
-            "url": f"{address('sts', self._region, {})}/?Action=GetCallerIdentity&Version=2011-06-15",
+            "url": f"{self._sts}/?Action=GetCallerIdentity&Version=2011-06-15",
             "body": {},
             "headers": {NAME_HEADER: self._name},
             "context": {},
@@ -103,4 +101,5 @@ def _refusal(response: Any, where: str) -> PilotlightError:
         return BadInput(f"{where}: is not there; name eks:REGION/NAME in PILOTLIGHT_API")
     if status == 429 or status >= 500 or "Throttling" in code:
         return Unavailable(f"{where}: {status} {code}")
-    return Forbidden(f"{where}: {status} {code}; grant eks:DescribeCluster")
+    fix = refusals.FORBIDDEN.get(code, refusals.RIGHTS)
+    return Forbidden(f"{where}: {status} {code}; {'grant eks:DescribeCluster' if fix == refusals.RIGHTS else fix}")
