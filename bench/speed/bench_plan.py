@@ -30,7 +30,8 @@ NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 PODS, NODES, ROUNDS = 10_000, 1_000, 7
 PEER_ROUNDS = 1
 """The peer takes seconds a round."""
-LIMIT_MS = 250.0
+LIMIT_MS = 60.0
+"""Of a quiet machine, as bench_edges.py of the same run tells it."""
 MODELS = {"T4": "0.526", "A10G": "1.01", "V100": "3.06", "A100": "4.10", "H100": "12.29"}
 SIZES = (1, 2, 4, 8)
 GIB = 1 << 30

@@ -10,7 +10,8 @@ from multiprocessing.connection import Connection
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-NODES = 100
+PODS_A_NODE = 10
+"""Of pods that wait too: so many nodes there are."""
 PENDING = 0.114
 """The share of pods that wait, as in the measurements this one follows."""
 SIZE = 7_800
@@ -18,7 +19,7 @@ SIZE = 7_800
 Json = dict[str, Any]
 
 
-def pod(index: int, pods: int) -> Json:
+def pod(index: int, pods: int, nodes: int) -> Json:
     """One pod: a container with its environment, volumes, probes and statuses, and what servers add."""
     waits = index < pods * PENDING
     name = f"train-{index // 16}-{index:06d}"
@@ -26,11 +27,15 @@ def pod(index: int, pods: int) -> Json:
         "metadata": {
             "name": name,
             "generateName": f"train-{index // 16}-",
-            "namespace": f"team-{index % 40}",
+            "namespace": f"team-{index // 16 % 40}",
             "uid": f"{index:08x}-8f3e-4b55-9d2e-3a1f0f7a{index % 10000:04d}",
             "resourceVersion": str(10_000 + index),
             "creationTimestamp": "2026-11-20T08:00:00Z",
-            "labels": {"app": f"train-{index // 16}", "pod-template-hash": "6d4cf56db6", "team": f"team-{index % 40}"},
+            "labels": {
+                "app": f"train-{index // 16}",
+                "pod-template-hash": "6d4cf56db6",
+                "team": f"team-{index // 16 % 40}",
+            },
             "annotations": {"cni.projectcalico.org/podIP": "10.1.2.3/32", "kubernetes.io/config.seen": "2026-11-20"},
             "ownerReferences": [
                 {
@@ -69,7 +74,7 @@ def pod(index: int, pods: int) -> Json:
         "status": _status(waits),
     }
     if not waits:
-        value["spec"]["nodeName"] = f"gpu-{index % NODES}"
+        value["spec"]["nodeName"] = f"gpu-{index % nodes}"
     return _padded(value)
 
 
@@ -131,7 +136,7 @@ def _padded(value: Json) -> Json:
 
 
 def node(index: int) -> Json:
-    """A node of 8 GPUs for every ninety pods or so: more than it needs."""
+    """A node with more GPUs than its pods need."""
     room = {"cpu": "960", "memory": "4Ti", "pods": "250", "nvidia.com/gpu": "128"}
     labels = {"pilotlight.dev/pool": "a100", "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
     ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-20T07:00:00Z"}
@@ -142,13 +147,13 @@ def node(index: int) -> Json:
 class _Pages:
     """Lists as bytes, made once; a page of them is a join."""
 
-    def __init__(self, pods: int) -> None:
-        made = [pod(i, pods) for i in range(pods)]
+    def __init__(self, pods: int, nodes: int) -> None:
+        made = [pod(i, pods, nodes) for i in range(pods)]
         text = [json.dumps(p).encode() for p in made]
         waiting = [t for t, p in zip(text, made, strict=True) if "nodeName" not in p["spec"]]
         bound = [t for t, p in zip(text, made, strict=True) if "nodeName" in p["spec"]]
         self._pods = {"": text, "spec.nodeName=": waiting, "spec.nodeName!=": bound}
-        self._nodes = [json.dumps(node(i)).encode() for i in range(NODES)]
+        self._nodes = [json.dumps(node(i)).encode() for i in range(nodes)]
 
     def page(self, kind: str, query: dict[str, list[str]]) -> bytes:
         """One answer."""
@@ -183,17 +188,17 @@ class _Handler(BaseHTTPRequestHandler):
         """Nothing on stderr."""
 
 
-def _serve(pods: int, told: Connection) -> None:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, _Pages(pods)))
+def _serve(pods: int, nodes: int, told: Connection) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, _Pages(pods, nodes)))
     told.send(server.server_port)
     server.serve_forever()
 
 
 @contextmanager
-def serving(pods: int) -> Iterator[str]:
+def serving(pods: int, nodes: int) -> Iterator[str]:
     """The URL of such a server in a process of its own."""
     ours, theirs = Pipe()
-    process = Process(target=_serve, args=(pods, theirs), daemon=True)
+    process = Process(target=_serve, args=(pods, nodes, theirs), daemon=True)
     process.start()
     try:
         yield f"http://127.0.0.1:{ours.recv()}"

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable
 from datetime import datetime
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -36,6 +37,7 @@ def part_of_gpu(resource: str) -> bool:
     return resource == SHARED or resource.removeprefix(CLAIMED).startswith(MIG_PREFIX)
 
 
+@lru_cache(maxsize=1024)
 def is_gpu(resource: str) -> bool:
     """True where a resource's unit is a GPU or a part of one."""
     return resource.removeprefix(CLAIMED) in WHOLE_DEVICES or part_of_gpu(resource)

@@ -1,5 +1,6 @@
 """What a pod asks of a node, as the scheduler counts it."""
 
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -12,6 +13,7 @@ from pilotlight.codec.kubernetes.bounds import Unreadable
 from pilotlight.codec.kubernetes.pods.requests import effective_request, gpu_request, other_resources, read_request
 from pilotlight.codec.kubernetes.typed_objects import Pod, PodSpec
 from pilotlight.facts.workload import GpuRequest
+from pilotlight.units import quantity
 
 GIB = 2**30
 
@@ -198,3 +200,53 @@ def test_a_pod_that_is_resized_where_it_runs(asked: str, has: dict[str, Any], pe
         Pod,
     )
     assert read_request(found).request == {"cpu": Decimal(cores), "nvidia.com/gpu": Decimal(1)}
+
+
+AMOUNTS = st.dictionaries(
+    st.sampled_from(["cpu", "nvidia.com/gpu", "amd.com/gpu"]), st.sampled_from(["1", "2000m", "1500m"])
+)
+LISTS = st.fixed_dictionaries({"requests": AMOUNTS, "limits": AMOUNTS})
+HAS = st.fixed_dictionaries({"resources": st.fixed_dictionaries({"requests": AMOUNTS}), "allocatedResources": AMOUNTS})
+
+
+@given(
+    asks=st.lists(LISTS, min_size=1, max_size=3),
+    init=st.lists(LISTS, max_size=2),
+    has=st.lists(HAS | st.just(None), min_size=3, max_size=3),
+    stuck=st.booleans(),
+    share=st.sampled_from([None, "0.25", "7"]),
+)
+def test_pods_that_ask_alike_are_read_alike(
+    asks: list[dict[str, Any]],
+    init: list[dict[str, Any]],
+    has: list[dict[str, Any] | None],
+    stuck: bool,
+    share: str | None,
+) -> None:
+    """What is remembered of pods that asked the same, or have on their node what they ask for, changes nothing."""
+    containers = [{"name": f"c{n}", "resources": one} for n, one in enumerate(asks)]
+    there = [one or {"resources": containers[n % len(asks)]["resources"]} for n, one in enumerate(has)]
+    held = [
+        {name: max(quantity(one["resources"]["requests"].get(name, 0)), quantity(let.get(name, 0))) for name in names}
+        for one in there
+        for let in (one.get("allocatedResources", {}),)
+        for names in ({*one["resources"]["requests"], *let},)
+    ]
+    reason = {"type": "PodResizePending", "status": "True", "reason": "Infeasible" if stuck else "Deferred"}
+    body = {
+        "metadata": {"name": "p", "annotations": {"pilotlight.dev/gpu-share": share} if share else {}},
+        "spec": {"nodeName": "n", "containers": containers, "initContainers": [{"resources": one} for one in init]},
+        "status": {
+            "conditions": [reason],
+            "containerStatuses": [{"name": f"c{n}", **one} for n, one in enumerate(there)],
+        },
+    }
+    pod = msgspec.convert(body, Pod)
+    expected = effective_request(pod.spec, {f"c{n}": one for n, one in enumerate(held)}, stuck=stuck)
+    for found in (read_request(pod), read_request(pod)):
+        assert {k: v for k, v in found.request.items() if v} == {k: v for k, v in expected.items() if v}
+        if found.problem is None:
+            assert found.gpu == gpu_request(expected, share)
+        else:
+            with pytest.raises(Unreadable, match=re.escape(str(found.problem))):
+                gpu_request(expected, share)

@@ -41,7 +41,7 @@ def lived(on: Stage, jobs: int = 1, hours: int = 4) -> None:
 
 def costs(on: Stage) -> list[NodeCost]:
     """What is filed."""
-    return list(node_costs.every(on.deps.state, "c"))
+    return [entry.value for entry in COST.scan(on.deps.state, "c/")]
 
 
 def cost_links(state: State) -> list[Link]:

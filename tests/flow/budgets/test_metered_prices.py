@@ -21,7 +21,7 @@ from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.facts.offers.catalog import LivePrices, Price
 from pilotlight.facts.policy import ClassPolicy
 from pilotlight.flow.billing import meter_nodes, node_costs
-from pilotlight.state_schema.billing_records import CAP, HELD_PRICE, HOLD
+from pilotlight.state_schema.billing_records import CAP, COST, HELD_PRICE, HOLD
 from pilotlight.units import HOUR
 
 CENT = Decimal("0.01")
@@ -134,7 +134,7 @@ def filed(on: Stage) -> Decimal:
     on.wait(2 * HOUR)
     meter_nodes.count(on.deps)
     node_costs.file(on.deps, on.deps.state.now())
-    return sum((one.usd for one in node_costs.every(on.deps.state, "c")), Decimal(0)).quantize(CENT)
+    return sum((one.value.usd for one in COST.scan(on.deps.state, "c/")), Decimal(0)).quantize(CENT)
 
 
 def adds_up(on: Stage, total: Decimal) -> None:

@@ -2,12 +2,17 @@
 
 import io
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pilotlight.tools.cli import terminal
 from pilotlight.tools.cli.terminal import Shown, teach_rich, visible_text
 
 HOSTILE = {
@@ -58,3 +63,18 @@ def test_rich_keeps_its_own_colours() -> None:
     behind = io.StringIO()
     Console(file=Shown(behind), force_terminal=True, color_system="standard").print(Text("x", style="red"))  # type: ignore[arg-type]
     assert behind.getvalue() == "\x1b[31mx\x1b[0m\n"
+
+
+def test_consoles_of_rich_are_made_in_one_place() -> None:
+    """Rich is taught what a terminal may have when the first console is made: none is made beside it."""
+    cli = Path(terminal.__file__).parent
+    assert [str(path) for path in cli.rglob("*.py") if " Console(" in path.read_text()] == [terminal.__file__]
+
+
+def test_a_command_of_plain_lines_imports_no_rich(tmp_path: Path) -> None:
+    """Rich is a seventh of what such a command took to begin."""
+    code = "import atexit, sys; atexit.register(lambda: print('rich' in sys.modules)); sys.argv = ['', 'why', 'x']"
+    run = f"{code}; from pilotlight.tools.cli.entry import run; run()"
+    at = {**os.environ, "PILOTLIGHT_HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    ended = subprocess.run([sys.executable, "-c", run], env=at, capture_output=True, text=True, timeout=60)
+    assert (ended.stdout, ended.returncode) == ("False\n", 2)

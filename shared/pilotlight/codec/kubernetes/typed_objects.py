@@ -45,8 +45,10 @@ class Metadata(Wire, frozen=True):
     @property
     def owner(self) -> OwnerReference | None:
         """The controller that made it, or the only owner it names."""
-        owners = [o for o in self.owner_references if o.controller] or self.owner_references
-        return owners[0] if owners else None
+        for owner in self.owner_references:
+            if owner.controller:
+                return owner
+        return self.owner_references[0] if self.owner_references else None
 
 
 class ResourceLists(Wire, frozen=True):

@@ -75,7 +75,7 @@ def file_billed(deps: Deps, bill: Bill, now: datetime) -> int:
         return 0
     known: dict[str, list[NodeCost]] = {}
     words: dict[tuple[str, datetime], list[NodeCost]] = {}
-    for cost in every(deps.state, deps.name):
+    for cost in (entry.value for entry in COST.scan(deps.state, f"{deps.name}/")):
         if cost.instance in rows and cost.billed_usd is None:
             known.setdefault(cost.instance, []).append(cost)
         elif cost.instance in rows:
@@ -90,11 +90,6 @@ def file_billed(deps: Deps, bill: Bill, now: datetime) -> int:
         put(deps.state, deps.name, f"{_name(cost)}/billed-{len(said) + 1}", word, now)
         count += 1
     return count
-
-
-def every(state: State, cluster: str) -> Iterator[NodeCost]:
-    """All that is kept, by the day of the end; a bill's word comes after what was metered."""
-    return (entry.value for entry in COST.scan(state, f"{cluster}/"))
 
 
 def put(state: State, cluster: str, name: str, cost: NodeCost, now: datetime) -> None:

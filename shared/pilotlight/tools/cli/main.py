@@ -12,8 +12,10 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
+from functools import wraps
 from importlib import import_module
 from itertools import pairwise
+from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
 
 WATCHED = {"demo", "--watch"}
 """Words of commands that only play for who watches."""
+
+HELP = {"--help", "-h"}
+"""What Typer answers by Rich."""
 
 OPEN_STATE = {
     *("status", "pools", "gpus", "why", "budget", "alerts", "shadow", "report", "bill", "audit", "state"),
@@ -74,11 +79,26 @@ def build(words: list[str]) -> typer.Typer:
     for path, command in _commands(app):
         if command.callback not in (None, _elsewhere):
             command.help = _in_paragraphs(inspect.getdoc(command.callback) or "")
+            command.callback = _with_finite(command.callback)
             if path.split()[0] in OPEN_STATE:
                 command.callback = with_state(command.callback, path)
             if path in JUDGES:
                 command.callback = with_policy(command.callback)
     return app
+
+
+def _with_finite(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command, which refuses NaN and infinity: no bound of an option holds NaN back."""
+
+    @wraps(command)
+    def run(*args: Any, **options: Any) -> Any:
+        for name, value in options.items():
+            if isinstance(value, float) and not isfinite(value):
+                option = f"'--{name.replace('_', '-')}'"
+                raise typer.BadParameter(f"{value} is no number: write one, as 2.5", param_hint=option)
+        return command(*args, **options)
+
+    return run
 
 
 def _in_paragraphs(text: str) -> str:
@@ -111,8 +131,9 @@ def run(made: Callable[[list[str]], typer.Typer] = build, name: str = "pilotligh
     signal.signal(signal.SIGINT, stop_at_once)
     os.umask(PRIVATE)
     sys.stdout, sys.stderr = Shown(sys.stdout), Shown(sys.stderr)
-    teach_rich()
     words = [word for word in sys.argv[1:] if word != "--debug"]
+    if not HELP.isdisjoint(words):
+        teach_rich()
     debug = len(words) < len(sys.argv[1:])
     if debug:
         logs.begin()
@@ -216,6 +237,7 @@ def _report(error: Exception, debug: bool) -> int:
 def _usage(error: Any) -> int:
     """Words that the command line does not know: in one line as all errors, or the help where there were none."""
     if type(error).__name__ == "NoArgsIsHelpError":
+        teach_rich()
         error.show()
         return EXIT_BAD_INPUT
     path = error.ctx.command_path if error.ctx else _typed()

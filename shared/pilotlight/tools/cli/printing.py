@@ -4,30 +4,34 @@ import os
 import re
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from pilotlight.codec.printable import printable
 from pilotlight.settings import environment
+from pilotlight.tools.cli.terminal import console_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 PIPE = 160
 """Columns where nobody says how many there are."""
 
 
-def console() -> Console:
+def console() -> "Console":
     """Standard output. Only what is printed with a style has one: figures and names are not coloured by their looks."""
     known = os.isatty(1) or environment().get("COLUMNS", "").isdecimal()
-    return Console(width=None if known else PIPE, highlight=False)
+    return console_of(width=None if known else PIPE, highlight=False)
 
 
 def say(lines: Iterable[str]) -> None:
     """Print lines of plain text. On a terminal a long one goes on below its own text, broken between words; in a pipe a
     line stays one, for programs that read it."""
-    width = console().width if os.isatty(1) else 0
+    width = get_terminal_size().columns if os.isatty(1) else 0
     for line in lines:
         typer.echo(fit_line(line, width) if 0 < width < len(line) else line)
 
@@ -40,10 +44,12 @@ def fit_line(line: str, width: int) -> str:
     )
 
 
-def fit_text(line: Text, out: Console) -> Sequence[Text]:
+def fit_text(line: "Text", out: "Console") -> "Sequence[Text]":
     """The same of a line with styles; in a pipe the line itself."""
     if not os.isatty(1) or len(line.plain) <= out.width:
         return [line]
+    from rich.text import Text
+
     hang = _hang(line.plain, out.width)
     first, *others = line[hang:].wrap(out, out.width - hang)
     return [line[:hang] + first, *(Text(" " * hang) + each for each in others)]

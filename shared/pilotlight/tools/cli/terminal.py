@@ -5,10 +5,14 @@ Such characters are shown by their escapes (``\\u001b``), which JSON reads as th
 
 import re
 import sys
-from typing import IO, Any
+from functools import cache
+from typing import IO, TYPE_CHECKING, Any
 
 from pilotlight.settings import environment
 from pilotlight.tools.cli.output import go_on_unread
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 UNSAFE = (
     r"\x00-\x08\x0b-\x1f"  # Control characters but tab and new line; carriage return overwrites a line.
@@ -90,6 +94,16 @@ class _ShownBytes:
         self._stream.flush()
 
 
+def console_of(**options: Any) -> "Console":
+    """A console of Rich by that rule. Rich is imported here, for commands that print plain lines never need it."""
+    from rich.console import Console
+
+    if isinstance(sys.stdout, Shown):
+        teach_rich()
+    return Console(**options)
+
+
+@cache
 def teach_rich() -> None:
     """Have Rich do the same with every text it is given: its own table strips a few of these characters.
 
@@ -102,6 +116,6 @@ def teach_rich() -> None:
     Console.on_broken_pipe = lambda _: go_on_unread()  # type: ignore[method-assign, assignment]
 
     table: dict[int, Any] = control._CONTROL_STRIP_TRANSLATE
-    table.update({code: visible_text(chr(code)) for code in range(0x10000) if _UNSAFE.match(chr(code))})
+    table.update({ord(bad): visible_text(bad) for bad in _UNSAFE.findall("".join(map(chr, range(0x10000))))})
     if plain_locale() or not (sys.stdout.encoding or "utf").lower().startswith("utf"):
         Console.encoding = property(lambda _: "ascii")  # type: ignore[method-assign, assignment]

@@ -271,14 +271,13 @@ def _free_devices(resource: str, count: int, holding: Sequence[Asked]) -> tuple[
 
     Which device a pod holds is not in the API: this packing is the best that can be true.
     """
-    free = [MILLI_PER_GPU] * count
-    requests = sorted((_held(a, resource, count) for a in holding), key=lambda g: (-g.total_milli, g.resource))
-    for gpu in requests:
-        if gpu.resource != resource:
-            continue
-        fitting = sorted((room, i) for i, room in enumerate(free) if room >= gpu.milli)
-        for _, i in fitting[: gpu.count]:
-            free[i] -= gpu.milli
+    requests = [gpu for a in holding if (gpu := _held(a, resource, count)).resource == resource]
+    whole = min(count, sum(gpu.count for gpu in requests if gpu.milli == MILLI_PER_GPU))
+    free = [0] * whole + [MILLI_PER_GPU] * (count - whole)
+    for part in sorted((gpu.milli for gpu in requests if gpu.milli < MILLI_PER_GPU), reverse=True):
+        fitting = [room for room in free if room >= part]
+        if fitting:
+            free[free.index(min(fitting))] -= part
     return tuple(free)
 
 

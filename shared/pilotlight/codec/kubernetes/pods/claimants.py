@@ -1,9 +1,12 @@
 """Claimants: the pods of one read with their claims settled, each once, and what was refused of them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 
+from pilotlight.codec.kubernetes import bounds
 from pilotlight.codec.kubernetes.companions import Namespace
-from pilotlight.codec.kubernetes.typed_objects import Pod
+from pilotlight.codec.kubernetes.pods.requests import Asked, whole_units
+from pilotlight.codec.kubernetes.typed_objects import Container, Pod
+from pilotlight.facts import labels
 from pilotlight.facts.demand.settled_claims import Refused, Settled, refusals, settle_claims
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Classifier, Finding, PodTraits
@@ -17,17 +20,25 @@ class Claimants:
     def __init__(self, policy: Policy, classify: Classifier, namespaces: Mapping[str, Namespace] = _NO_SPACES) -> None:
         self._policy, self._classify, self._namespaces = policy, classify, namespaces
         self._found: dict[str, tuple[Pod, Settled]] = {}
+        self._alike: dict[Hashable, tuple[Pod, Settled]] = {}  # With the first pod, whose containers are told by id.
 
-    def settle(self, pod: Pod, traits: PodTraits) -> Settled:
-        """A pod's claims as they count."""
-        known = self._found.get(pod.name)
-        if known is not None and known[0] is pod:
-            return known[1]
+    def settle(self, asked: Asked) -> Settled:
+        """A pod's claims as they count; of pods of one template, whose containers are kept once, settled once."""
+        pod, meta = asked.pod, asked.pod.metadata
+        kind = meta.owner.kind if meta.owner else ""
+        said = (kind, meta.annotations.get(labels.WORKLOAD_CLASS[0]), *meta.labels.items())
+        gpus = asked.gpu.count if asked.gpu else 0
+        alike = (id(pod.spec.containers), meta.namespace, pod.spec.priority, gpus, asked.request.get("memory"), said)
+        known = self._alike.get(alike)
+        if known is None:
+            known = self._alike[alike] = pod, self._settled(pod, traits_of(asked))
+        self._found[pod.name] = pod, known[1]
+        return known[1]
+
+    def _settled(self, pod: Pod, traits: PodTraits) -> Settled:
         space = self._namespaces.get(pod.metadata.namespace)
         of_space = space.metadata.labels if space else None
-        out = settle_claims(self._policy, pod.metadata.namespace, of_space, traits, pod.spec.priority, self._classify)
-        self._found[pod.name] = pod, out
-        return out
+        return settle_claims(self._policy, pod.metadata.namespace, of_space, traits, pod.spec.priority, self._classify)
 
     def findings(self) -> Iterator[Finding]:
         """One for each claim that is refused to a namespace."""
@@ -36,3 +47,34 @@ class Claimants:
             Refused(pod.metadata.namespace, pod.metadata.created_at, pod.name, out.team, out.refused)
             for pod, out in found
         )
+
+
+def traits_of(asked: Asked) -> PodTraits:
+    """Traits that tell of a pod's purpose. The class may be an annotation too; the label wins."""
+    meta, spec = asked.pod.metadata, asked.pod.spec
+    key = labels.WORKLOAD_CLASS[0]
+    explicit = {key: bounds.quote_value(meta.annotations[key])} if key in meta.annotations else {}
+    return PodTraits(
+        labels={**explicit, **meta.labels},
+        images=_beginning(c.image for c in spec.containers),
+        words=_beginning(word for c in spec.containers for word in _words(c)),
+        owner_kind=meta.owner.kind if meta.owner else "",
+        gpus=asked.gpu.count if asked.gpu else 0,
+        memory=whole_units(asked.request.get("memory", 0)),  # type: ignore[arg-type]
+    )
+
+
+def _beginning(words: Iterable[str]) -> tuple[str, ...]:
+    """Words up to so many characters in all."""
+    found: list[str] = []
+    left = bounds.WORDS
+    for word in words:
+        if left <= 0:
+            break
+        found.append(word[:left])
+        left -= len(word) + 1
+    return tuple(found)
+
+
+def _words(container: Container) -> tuple[str, ...]:
+    return (*container.command, *container.args)

@@ -28,6 +28,7 @@ _LWS = "leaderworkerset.sigs.k8s.io/"
 NO_SETS: Mapping[str, LeaderWorkerSet] = {}
 LWS_NAME, _LWS_GROUP, _LWS_WORKER = f"{_LWS}name", f"{_LWS}group-index", f"{_LWS}worker-index"
 _RAY_CLUSTER, _RAY_NODE = "ray.io/cluster", "ray.io/node-type"
+_NAMED = frozenset((*_ANNOTATIONS, *_LABELS, LWS_NAME, _RAY_CLUSTER))
 _RAY_SCALER = "autoscaler"
 """The container that KubeRay puts into the head of a RayCluster which scales itself."""
 _TOO_MANY = int(GANG_PODS.most) + 1
@@ -38,6 +39,8 @@ _SIZES = (GANG_SIZE, "kueue.x-k8s.io/pod-group-total-count", f"{_LWS}size")
 def gang_key(pod: Pod) -> str:
     """The gang a pod belongs to, as "namespace/name", or empty."""
     meta = pod.metadata
+    if pod.spec.scheduling_group is None and _NAMED.isdisjoint(meta.annotations) and _NAMED.isdisjoint(meta.labels):
+        return ""
     named = [meta.annotations[a] for a in _ANNOTATIONS if meta.annotations.get(a)]
     named += [meta.labels[n] for n in _LABELS if meta.labels.get(n)]
     if meta.labels.get(LWS_NAME) and meta.labels.get(_LWS_GROUP):

@@ -1,7 +1,8 @@
 """Pods to facts: a demand, a finding, a pod on a node, or nothing."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 
 import msgspec
 
@@ -35,7 +36,6 @@ from pilotlight.facts.workload import (
     Near,
     PodDemand,
     PodShape,
-    PodTraits,
     Requirement,
     is_gpu,
     shape,
@@ -129,7 +129,7 @@ def _demand(
     if models == ("any",):
         models = ()
         terms = tuple((*term, *ANY_MODEL[0]) for term in terms) or ANY_MODEL
-    said = claims.settle(pod, traits_of(asked))
+    said = claims.settle(asked)
     gpu = asked.gpu if asked.claimed is None else gpu_request(request, meta.annotations.get(labels.GPU_SHARE))
     return PodDemand(
         uid=meta.uid or pod.name,
@@ -232,7 +232,7 @@ def bound_pod(asked: Asked, objects: Objects, claims: Claimants, blocks: str, *,
     """A pod on a node. ``elsewhere`` reads what it would need on another one too."""
     pod = asked.pod
     gpu = asked.gpu or (GpuRequest(count=1) if asked.holds_gpu else None)
-    said = claims.settle(pod, traits_of(asked)) if gpu else None
+    said = claims.settle(asked) if gpu else None
     timed = _names_deadline(pod)
     every, takes, last = _checkpoints(pod.metadata.annotations) if gpu else (0.0, 0.0, None)
     return BoundPod(
@@ -276,11 +276,13 @@ def _works_since(pod: Pod, *, timed: bool) -> datetime | None:
 
 def _image(asked: Asked) -> str:
     """Image of the first container that asks for GPUs, else of the first; empty where none does, or one began again."""
-    every = asked.pod.spec.containers if asked.holds_gpu and not asked.pod.status.restarted else ()
-    first = sorted(every, key=lambda c: not any(map(is_gpu, (*c.resources.limits, *c.resources.requests))))
-    return next((image_name(c.image) for c in first if c.image), "")
+    every: Sequence[Container] = asked.pod.spec.containers if asked.holds_gpu and not asked.pod.status.restarted else ()
+    if len(every) > 1:
+        every = sorted(every, key=lambda c: not any(map(is_gpu, (*c.resources.limits, *c.resources.requests))))
+    return next((image_name(c.image) for c in every if c.image), "")
 
 
+@lru_cache(maxsize=8192)
 def image_name(text: str) -> str:
     """An image's whole name, as kubelets list it: with its registry, and with its tag where it has no digest."""
     (name, at, digest), (host, slash, _) = text.partition("@"), text.partition("/")
@@ -299,37 +301,6 @@ def _shape_elsewhere(asked: Asked, objects: Objects, claims: Claimants) -> PodSh
         return None
 
 
-def traits_of(asked: Asked) -> PodTraits:
-    """Traits that tell of a pod's purpose. The class may be an annotation too; the label wins."""
-    meta, spec = asked.pod.metadata, asked.pod.spec
-    key = labels.WORKLOAD_CLASS[0]
-    explicit = {key: bounds.quote_value(meta.annotations[key])} if key in meta.annotations else {}
-    return PodTraits(
-        labels={**explicit, **meta.labels},
-        images=_beginning(c.image for c in spec.containers),
-        words=_beginning(word for c in spec.containers for word in _words(c)),
-        owner_kind=meta.owner.kind if meta.owner else "",
-        gpus=asked.gpu.count if asked.gpu else 0,
-        memory=whole_units(asked.request.get("memory", 0)),  # type: ignore[arg-type]
-    )
-
-
-def _beginning(words: Iterable[str]) -> tuple[str, ...]:
-    """Words up to so many characters in all."""
-    found: list[str] = []
-    left = bounds.WORDS
-    for word in words:
-        if left <= 0:
-            break
-        found.append(word[:left])
-        left -= len(word) + 1
-    return tuple(found)
-
-
-def _words(container: Container) -> tuple[str, ...]:
-    return (*container.command, *container.args)
-
-
 def _models(annotations: Mapping[str, str]) -> tuple[str, ...]:
     text = annotations.get(labels.GPU_MODELS, "")
     models = tuple(sorted({name.strip() for name in text.split(",") if name.strip()}))
@@ -343,8 +314,9 @@ def _models(annotations: Mapping[str, str]) -> tuple[str, ...]:
 def _checkpoints(annotations: Mapping[str, str]) -> tuple[float, float, datetime | None]:
     """Seconds between checkpoints, what one takes when asked for, and the last; a running pod's wrong ones are none."""
     every, takes = (pod_bounds.safe_seconds(annotations, name) for name in (CHECKPOINT_S, CHECKPOINT_TAKES_S))
+    said = annotations.get(labels.CHECKPOINTED_AT)
     try:
-        last = datetime.fromisoformat(annotations.get(labels.CHECKPOINTED_AT, ""))
+        last = datetime.fromisoformat(said) if said else None
     except ValueError:
         last = None
     return every, takes, last if last is not None and in_range(last) else None

@@ -68,9 +68,13 @@ def read_request(pod: Pod) -> Asked:
     if pod.unread:
         return Asked(pod, request, None, Unreadable(UNREAD, f"the pod cannot be read: {pod.unread}; mend it"))
     try:
+        share = pod.metadata.annotations.get(labels.GPU_SHARE)
+        if _has_what_it_asks_for(pod):
+            request, gpu, wrong = _requests_of(_amounts_of(pod.spec), share)
+            return Asked(pod, request, gpu, Unreadable(*wrong) if wrong else None)
         stuck = any(c.type == RESIZE and c.reason == "Infeasible" for c in pod.status.conditions)
         request = effective_request(pod.spec, _held(pod), stuck=stuck)
-        return Asked(pod, request, gpu_request(request, pod.metadata.annotations.get(labels.GPU_SHARE)))
+        return Asked(pod, request, gpu_request(request, share))
     except Unreadable as problem:
         return Asked(pod, request, None, problem)
 
@@ -97,6 +101,58 @@ def effective_request(spec: PodSpec, held: Mapping[str, Request] = NOTHING_HELD,
     pod_level = _amounts(spec.resources, "spec.resources")
     total |= {name: amount for name, amount in pod_level.items() if name in POD_LEVEL or name.startswith(HUGE_PAGES)}
     return sum_requests(total, _read(spec.overhead, "spec.overhead"))
+
+
+def _has_what_it_asks_for(pod: Pod) -> bool:
+    """True where what its containers have on their node changes nothing in its request."""
+    there = {s.name: s for s in pod.status.container_statuses if s.resources is not None} if pod.spec.node_name else {}
+    return not there or all(
+        has.resources.requests == c.resources.requests == (has.allocated_resources or c.resources.requests)
+        for c in pod.spec.containers
+        if (has := there.get(c.name)) is not None and has.resources is not None
+    )
+
+
+_Amounts = tuple[tuple[str, str | int | float], ...]
+_Asks = tuple[str, _Amounts, _Amounts]
+"""Requests of a container, or of the pod's own level: restart policy, limits, requests."""
+
+
+def _asks(lists: ResourceLists, restart_policy: str = "") -> _Asks:
+    return restart_policy, tuple(lists.limits.items()), tuple(lists.requests.items())
+
+
+def _amounts_of(spec: PodSpec) -> tuple[tuple[_Asks, ...], tuple[_Asks, ...], _Asks, _Amounts]:
+    """All that an effective request goes by: pods of one template have it alike."""
+    init = tuple(_asks(c.resources, c.restart_policy) for c in spec.init_containers)
+    return tuple(_asks(c.resources) for c in spec.containers), init, _asks(spec.resources), tuple(spec.overhead.items())
+
+
+@lru_cache(maxsize=1024)
+def _requests_of(
+    of: tuple[tuple[_Asks, ...], tuple[_Asks, ...], _Asks, _Amounts], share: str | None
+) -> tuple[Request, GpuRequest | None, tuple[str, str] | None]:
+    """Effective request of pods that ask alike, and their GPUs, or why these cannot be read. Raises ``Unreadable``."""
+    containers, init, pod_level, overhead = of
+    request = effective_request(
+        PodSpec(
+            containers=tuple(map(_container, containers)),
+            init_containers=tuple(map(_container, init)),
+            resources=_container(pod_level).resources,
+            overhead=dict(overhead),
+        )
+    )
+    try:
+        return request, gpu_request(request, share), None
+    except Unreadable as problem:
+        return request, None, (problem.code, str(problem))
+
+
+def _container(asks: _Asks) -> Container:
+    restart_policy, limits, requests = asks
+    return Container(
+        restart_policy=restart_policy, resources=ResourceLists(limits=dict(limits), requests=dict(requests))
+    )
 
 
 def _held(pod: Pod) -> Mapping[str, Request]:

@@ -7,6 +7,7 @@ import typer
 
 from pilotlight.errors import BadInput
 from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for
+from pilotlight.tools.cli.terminal import console_of
 
 if TYPE_CHECKING:
     from pilotlight.flow.deps import Answer
@@ -53,13 +54,11 @@ def reconcile(
 
 
 def _print_text(app: "App", answer: "Answer", now: datetime) -> None:
-    from rich.console import Console
-
     from pilotlight.tools.cli.served import header
     from pilotlight.tools.cli.start.plan_command import plan_source
     from pilotlight.tools.report.texts.plan_text import lines
 
-    console = Console(highlight=False, soft_wrap=True)
+    console = console_of(highlight=False, soft_wrap=True)
     if answer.plan is not None:
         for line in lines(answer.plan, now, plan_source(app, app.settings.state)):
             console.print(line)

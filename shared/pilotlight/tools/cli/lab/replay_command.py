@@ -10,7 +10,6 @@ from typing import Annotated
 
 import msgspec
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from pilotlight.codec.catalog_file import read_catalog
@@ -44,6 +43,7 @@ from pilotlight.tools.cli.lab.replay_options import (
     Trace,
 )
 from pilotlight.tools.cli.printing import console
+from pilotlight.tools.cli.terminal import console_of
 from pilotlight.tools.cli.value_of_wait import ValueOfWait, with_value_of_wait
 from pilotlight.tools.replay.compare import Trial, log_to, run_peers
 from pilotlight.tools.replay.lower_bounds import bounds
@@ -293,13 +293,13 @@ def write_report(path: Path, outcomes: Sequence[Outcome], note: str, scenario: S
         path.write_text(html, encoding="utf-8")
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}; name a file that can be written") from None
-    Console(stderr=True).print(f"report: {path}")
+    console_of(stderr=True).print(f"report: {path}")
 
 
 @contextmanager
 def _progress(jobs: int, peers: int) -> Iterator[tuple[Callable[[int], None], Callable[[str], None]]]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=False) as bar:
+    with Progress(*columns, console=console_of(stderr=True), transient=False) as bar:
         ours = bar.add_task("pilotlight", total=jobs)
         others = bar.add_task("peers", total=peers, visible=peers > 0)
 

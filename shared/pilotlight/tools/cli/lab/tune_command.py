@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
-from rich.console import Console
 
 from pilotlight.errors import BadInput, Failed
 from pilotlight.tools.advice.frontier import Run, cheapest_within, efficient_runs, knee
@@ -28,6 +27,7 @@ from pilotlight.tools.cli.lab.replay_options import (
 )
 from pilotlight.tools.cli.printing import console
 from pilotlight.tools.cli.sweep_progress import progress_bar
+from pilotlight.tools.cli.terminal import console_of
 from pilotlight.tools.cli.value_of_wait import MOST
 from pilotlight.tools.replay.compare import Trial
 from pilotlight.tools.replay.lower_bounds import bounds
@@ -265,4 +265,4 @@ def _write(path: Path, done: Sweep, chosen: Advice, note: str, held: str) -> Non
         path.write_text(html, encoding="utf-8")
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}; name a file that can be written") from None
-    Console(stderr=True).print(f"report: {path}")
+    console_of(stderr=True).print(f"report: {path}")

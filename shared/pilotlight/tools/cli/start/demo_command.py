@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 
 from pilotlight.errors import Failed, PilotlightError
 from pilotlight.settings import environment
+from pilotlight.tools.cli.terminal import console_of
 from pilotlight.units import Seconds, cents
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class _Screen:
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
-        self.out = Console(width=None if sys.stdout.isatty() else WIDTH)
+        self.out = console_of(width=None if sys.stdout.isatty() else WIDTH)
         self._bar = Progress(
             TextColumn("{task.fields[at]}"),
             BarColumn(bar_width=40),

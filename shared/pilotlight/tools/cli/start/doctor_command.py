@@ -28,6 +28,7 @@ from pilotlight.tools.checkup.rights import (
 from pilotlight.tools.checkup.survey_facts import SeenMark, Survey
 from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for
 from pilotlight.tools.cli.served import header
+from pilotlight.tools.cli.terminal import console_of
 
 if TYPE_CHECKING:
     from pilotlight.tools.install.handover import GroupState
@@ -221,11 +222,9 @@ def _unreached(cluster: str, error: Exception) -> Check:
 
 
 def _print_text(head: str, checks: dict[str, Sequence[Check]]) -> None:
-    from rich.console import Console
-
     from pilotlight.tools.checkup.checkup_text import lines
 
-    console = Console(highlight=False, soft_wrap=True)
+    console = console_of(highlight=False, soft_wrap=True)
     console.print(head, markup=False)
     for cluster, each in checks.items():
         for line in lines(cluster, each):

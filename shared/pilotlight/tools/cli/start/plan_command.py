@@ -17,6 +17,7 @@ from pilotlight.settings import Settings, default_file, deployed_settings, read
 from pilotlight.tools.advice.give_way import GiveWay, give_way
 from pilotlight.tools.cli.real_cluster import Kubeconfig, current_context, settings_for
 from pilotlight.tools.cli.served import header
+from pilotlight.tools.cli.terminal import console_of
 from pilotlight.tools.cli.value_of_wait import ValueOfWait, with_value_of_wait
 
 if TYPE_CHECKING:
@@ -257,12 +258,10 @@ def _print_json(decided: Plan, now: datetime, ways: Sequence[GiveWay], homes: "S
 
 
 def _print_text(decided: Plan, now: datetime, source: "Source", options: bool, ways: Sequence[GiveWay]) -> None:
-    from rich.console import Console
-
     from pilotlight.tools.cli.printing import fit_text, say
     from pilotlight.tools.report.texts.plan_text import lines
 
-    console = Console(highlight=False, soft_wrap=True)
+    console = console_of(highlight=False, soft_wrap=True)
     said = lines(decided, now, source, options)
     while some := list(islice(said, PRINTED)):
         console.print(*(part for line in some for part in fit_text(line, console)), sep="\n")
@@ -280,15 +279,13 @@ def _print_markdown(decided: Plan, now: datetime, source: "Source", prices: dict
 
 def _print_about(decided: Plan, subject: str, now: datetime, source: "Source") -> None:
     """One pod or node, with the options that it had."""
-    from rich.console import Console
-
     from pilotlight.tools.cli.printing import fit_text
     from pilotlight.tools.report.texts.plan_text import lines_about
 
     said = [*lines_about(decided, subject, now, source)]
     if not said:
         raise Failed(f"no GPU pod {subject!r} waits and no GPU node has that name; pilotlight plan lists them")
-    console = Console(highlight=False, soft_wrap=True)
+    console = console_of(highlight=False, soft_wrap=True)
     for line in said:
         console.print(*fit_text(line, console), sep="\n")
 

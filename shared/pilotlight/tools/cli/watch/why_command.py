@@ -14,7 +14,7 @@ from pilotlight.errors import BadInput, Failed, PilotlightError
 from pilotlight.facts.decisions import NodeVerdict, Record
 from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.facts.money.bill import NodeCost
-from pilotlight.facts.place.pod_verdicts import PodGroup
+from pilotlight.facts.place.pod_verdicts import NOT_HELPED, PodGroup
 from pilotlight.ports.state import State
 from pilotlight.settings import deployed_settings
 from pilotlight.tools.cli.state_option import cluster_line
@@ -191,6 +191,8 @@ def _now(wired: "App", subject: str) -> "list[NodeVerdict | PodGroup]":
 
 def _ways(wired: "App", newest: Record, subject: str) -> "list[GiveWay]":
     """Pods that could give way at this moment to one that waited for money or capacity at the newest decision."""
+    if not any(group.verdict in NOT_HELPED for group in newest.plan.pods):
+        return []
     from pilotlight.tools.advice.give_way import give_way, short_of
 
     short = {name for group in short_of(newest.plan) for name in (*group.pods, *group.uids)}
@@ -272,6 +274,7 @@ def _looked(state: State, cluster: str) -> bool:
 
 
 def _costs(state: State, cluster: str) -> list[NodeCost]:
-    from pilotlight.flow.billing.node_costs import every
+    """All that is kept, by the day of the end; a bill's word comes after what was metered."""
+    from pilotlight.state_schema.billing_records import COST
 
-    return list(every(state, cluster))
+    return [entry.value for entry in COST.scan(state, f"{cluster}/")]
