@@ -155,9 +155,17 @@ def prices_at(settings: Settings, policy: "Policy") -> "AskPrices | None":
         return None
 
     def told(names: Sequence[str]) -> "ToldPrices":
+        from pilotlight.ports.clouds import OddsShop
+
         shop = shop_at(settings)  # Imported when it is asked: a purchase needs none of it.
         assert shop is not None
-        return shop.prices([name for name in names if name in spot] if cloud in TELL_SPOT else names)
+        found = shop.prices([name for name in names if name in spot] if cloud in TELL_SPOT else names)
+        of_spot = (pool for pool in policy.pools.values() if pool.capacity_type == "spot")
+        places = sorted({f"{pool.instance_type}/{zone}" for pool in of_spot for zone in pool.zones})
+        if not places or not isinstance(shop, OddsShop):
+            return found
+        odds = shop.soon_taken(places)
+        return msgspec.structs.replace(found, soon_taken=odds.soon_taken, refused=(*found.refused, *odds.refused))
 
     return told
 

@@ -172,6 +172,15 @@ class SpotShop(Shop, Protocol):
 
 
 @runtime_checkable
+class OddsShop(Shop, Protocol):
+    """A cloud that tells where its spot is soon taken."""
+
+    def soon_taken(self, places: Sequence[str]) -> "ToldPrices":
+        """Those of these types in zones, "size/zone", with no prices. Raises ``Denied`` or ``Retry``."""
+        ...
+
+
+@runtime_checkable
 class DiskShop(Shop, Protocol):
     """A cloud that tells what its disks cost."""
 
