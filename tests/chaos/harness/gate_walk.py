@@ -75,7 +75,7 @@ class GateWalk:
         self.site = GatedSite(self.server, nodes, pools=pools, budgets=(budget,))
         self.karpenter = self.site.karpenter
         self.judge = GateJudge(dollars)
-        self.pods = self.planned = 0
+        self.pods = self.amid = 0
         self.owner = self.chance.choice(("400", "24"))
         surge = self.chance.choice(("1", "2", "50%")) if self.fault in ("drift", "consolidation") else "0"
         reason = {"drift": "Drifted", "consolidation": "Underutilized"}.get(self.fault, "Empty")
@@ -121,7 +121,11 @@ class GateWalk:
         return self.buy, self.buy, self.join, self.gone, self.own, self.own, self.look, self.look
 
     def calm(self) -> list[str]:
-        """What drains goes, nothing fails, and looks come: what there are dollars for is open again."""
+        """What drains goes, nothing fails, and looks come: what there are dollars for is open again.
+
+        ``amid`` are the machines launched before.
+        """
+        self.amid = self.judge.launched
         for _ in self.unmarked() if self.fault == "expiry" else ():
             self.karpenter.drain("gpu")
         for _ in range(4):
