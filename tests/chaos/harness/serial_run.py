@@ -25,8 +25,8 @@ from pilotlight.wiring import App
 
 STALL_S = 20.0
 TURN_S, BRISK_S, THINNER = 4.0, 0.4, 6.0
-"""So much time goes by on average in every fifth turn; by so much deaths, stalls and errors are rarer. At the first a look
-takes minutes, and hardly any buys: its lease ends before, or it dies. At the others most looks come to their end."""
+"""So much time goes by on average in every fifth turn; by so much deaths, stalls and errors are rarer. At the first a
+look takes minutes, and hardly any buys: its lease ends before, or it dies. At the others most come to their end."""
 
 
 LOOKED = ("done", "seen", "stopped", "nothing")
