@@ -29,7 +29,7 @@ from harness.karpenter_hazard import on_karpenter  # noqa: E402
 from harness.queue_hazard import on_queue  # noqa: E402
 from harness.serial_run import run  # noqa: E402
 
-MORE = 120
+MORE = 200
 """So many deliveries are enough for most pods of most seeds."""
 
 
