@@ -88,7 +88,8 @@ class ChaosQueue(ChaosGke):
         self.server = QueueApi()
         self.server.store.serve("gke-queue")
         self._planned: list[Fault] = []
-        super().__init__(world, dice)
+        super().__init__(world, dice, seen)
+        self.beside = 0
         self.server.queue = self
         self.judge = QueueJudge(world, seen, setting)
         self.seen, self.asking = seen, ("", "")
