@@ -210,6 +210,18 @@ def test_a_pool_that_another_keeps_is_refused_with_the_way_out(
     assert here.gke.changes() == []
 
 
+def test_an_instance_of_limited_run_duration_says_when_it_ends(here: Project) -> None:
+    """Flex-start's seven days, or the pool's own maxRunDuration: its group tells the moment, and it goes then."""
+    here.pools.grow("one", 2)
+    first, second = here.gke.world.nodes
+    here.gke.until[first] = START + timedelta(days=7)
+    told, other = (here.pools.instance("one", name) for name in (first, second))
+    assert told is not None
+    assert other is not None
+    assert (told.going, told.deadline) == (True, START + timedelta(days=7))
+    assert (other.going, other.deadline) == (None, None)
+
+
 STATUSES = document(CONTAINER)["schemas"]["NodePool"]["properties"]["status"]["enum"]
 
 
