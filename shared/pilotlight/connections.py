@@ -162,10 +162,7 @@ def prices_at(settings: Settings, policy: "Policy") -> "AskPrices | None":
         found = shop.prices([name for name in names if name in spot] if cloud in TELL_SPOT else names)
         of_spot = (pool for pool in policy.pools.values() if pool.capacity_type == "spot")
         places = sorted({f"{pool.instance_type}/{zone}" for pool in of_spot for zone in pool.zones})
-        if not places or not isinstance(shop, OddsShop):
-            return found
-        odds = shop.soon_taken(places)
-        return msgspec.structs.replace(found, soon_taken=odds.soon_taken, refused=(*found.refused, *odds.refused))
+        return shop.with_odds(found, places) if places and isinstance(shop, OddsShop) else found
 
     return told
 

@@ -175,8 +175,8 @@ class SpotShop(Shop, Protocol):
 class OddsShop(Shop, Protocol):
     """A cloud that tells where its spot is soon taken."""
 
-    def soon_taken(self, places: Sequence[str]) -> "ToldPrices":
-        """Those of these types in zones, "size/zone", with no prices. Raises ``Denied`` or ``Retry``."""
+    def with_odds(self, told: "ToldPrices", places: Sequence[str]) -> "ToldPrices":
+        """What was told, with those of these ``places``, each "size/zone". Raises ``Denied`` or ``Retry``."""
         ...
 
 

@@ -32,9 +32,10 @@ class _Advice(msgspec.Struct, frozen=True):
     recommendations: tuple[_Recommendation, ...] = ()
 
 
-def soon_taken(api: GoogleRest, project: str, region: str, places: Sequence[str]) -> ToldPrices:
-    """Those of ``places``, each "type/zone", where most spot is taken within an hour."""
+def with_odds(api: GoogleRest, project: str, region: str, told: ToldPrices, places: Sequence[str]) -> ToldPrices:
+    """What was told, with those of ``places``, each "type/zone", where most spot is taken within an hour."""
     found: list[str] = []
+    refused = told.refused
     for place in places:
         name, _, zone = place.partition("/")
         if name.startswith(ADDED):
@@ -42,13 +43,13 @@ def soon_taken(api: GoogleRest, project: str, region: str, places: Sequence[str]
         try:
             uptime_s = _uptime_s(api, project, region, name, zone)
         except Forbidden as no:
-            refused = (f"{RIGHT} is refused, so where spot is soon taken is learnt by losing it: {no}",)
-            return ToldPrices(prices={}, soon_taken=tuple(found), refused=refused)
+            refused += (f"{RIGHT} is refused, so where spot is soon taken is learnt by losing it: {no}",)
+            break
         except Denied:  # It knows no such type there.
             continue
         if uptime_s is not None and uptime_s < HOUR:
             found.append(place)
-    return ToldPrices(prices={}, soon_taken=tuple(found))
+    return msgspec.structs.replace(told, soon_taken=tuple(found), refused=refused)
 
 
 def _uptime_s(api: GoogleRest, project: str, region: str, name: str, zone: str) -> Seconds | None:
