@@ -19,8 +19,10 @@ from karpenter import GPU
 
 from harness.judges.gate_judge import GateJudge
 from pilotlight.errors import PilotlightError
+from pilotlight.facts.limits.brakes import Pause
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import PoolPolicy
+from pilotlight.state_schema.cluster_records import PAUSE
 
 FAULTS = (
     "drains uncounted",
@@ -270,11 +272,19 @@ class GateWalk:
         self.look(sees=times < 3)
 
     def lost(self) -> None:
-        """The answer to a write of the limit is lost, or its request."""
+        """The answer to a write of the limit is lost, or its request; some raise it again after a pause, while pods of
+        ours wait for the same dollars."""
         if self.chance.random() < 0.5:
             self.lose()
+        elif self.chance.random() < 0.3:
+            PAUSE.put(self.site.deps.state, "c/gpu", Pause(reason="maintenance", at=self.now()))
+            self.look()
+            PAUSE.delete(self.site.deps.state, "c/gpu")
+            for _ in range(self.chance.randint(1, 40)):
+                self.own()
         self.server.fail(self.chance.choice(("cut", "reset", 503)), on=LIMITS, times=9)
         self.look(sees=False)
+        self.buy()
 
     def plan(self) -> None:
         """Karpenter decides on machines by the limit that stands, and makes them after a look."""
