@@ -106,7 +106,9 @@ def test_spot_that_is_soon_taken_loses_half_its_nodes_within_an_hour(by_catalogu
         interruptions_per_hour=by_catalogue,
     )
     kinds: tuple[CapacityType, ...] = ("spot", "on-demand")
-    pools = {sold: PoolPolicy(cloud="gke", instance_type="l4", capacity_type=sold, zones=("a", "b")) for sold in kinds}
+    pools: dict[str, PoolPolicy] = {
+        sold: PoolPolicy(cloud="gke", instance_type="l4", capacity_type=sold, zones=("a", "b")) for sold in kinds
+    }
     catalog = Catalog(name="c", as_of=NOW, instance_types={"l4": kind})
     offered, _ = told_offerings(Policy(version=1, pools=pools), catalog, LivePrices(at=NOW, soon_taken=("l4/a",)), "")
     rates = {(one.capacity_type, one.zone): one.interruptions_per_hour for one in offered}
