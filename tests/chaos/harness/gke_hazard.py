@@ -65,8 +65,7 @@ class ChaosGke(Gke):
                 self.called_off += len(named & self.tried.keys())
             if call.method.endswith("clusters.get"):
                 self._try_some()
-                self._upgrade()
-                self._another_comes()
+                self.misbehave()
             with self.around() if call.method.endswith(CHANGES) else nullcontext():
                 return super().answer(call, asked)
 
@@ -82,6 +81,11 @@ class ChaosGke(Gke):
                 with self.asked_by[name]():
                     del self.unmade[name]
                     self._make(name, pool, zone)
+
+    def misbehave(self) -> None:
+        """What becomes of groups beside what they are asked for."""
+        self._upgrade()
+        self._another_comes()
 
     def _upgrade(self) -> None:
         """A pool is upgraded for a while, and nodes that are there tell errors of old attempts."""
