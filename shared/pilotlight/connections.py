@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pilotlight.adapters.world_client import WorldClient
     from pilotlight.decide.money.bills.bill_scope import Rules
     from pilotlight.facts.limits.checks import Token
-    from pilotlight.facts.money.bill import Bill
     from pilotlight.facts.offers.cloud_shop import SpotPrices, ToldPrices
     from pilotlight.facts.policy import Policy
     from pilotlight.ports.clouds import AskPrices, AskSpotPrices, Bills, Cloud, CloudAccount, Pools, Shop
@@ -155,11 +154,16 @@ def prices_at(settings: Settings, policy: "Policy") -> "AskPrices | None":
     def told(names: Sequence[str]) -> "ToldPrices":
         shop = shop_at(settings)  # Imported when it is asked: a purchase needs none of it.
         assert shop is not None
-        if cloud in TELL_SPOT:
-            return shop.prices([name for name in names if name in spot])
-        from pilotlight.adapters.pools.asg.account_reads import with_refusals
+        if cloud not in TELL_SPOT:
+            from pilotlight.adapters.pools.asg.account_reads import with_refusals
 
-        return with_refusals(shop.prices(names), settings.pools, account_at(settings, policy))
+            return with_refusals(shop.prices(names), settings.pools, account_at(settings, policy))
+        from pilotlight.ports.clouds import OddsShop
+
+        found = shop.prices([name for name in names if name in spot])
+        of_spot = (pool for pool in policy.pools.values() if pool.capacity_type == "spot")
+        places = sorted({f"{pool.instance_type}/{zone}" for pool in of_spot for zone in pool.zones})
+        return shop.with_odds(found, places) if places and isinstance(shop, OddsShop) else found
 
     return told
 
@@ -251,16 +255,6 @@ def account_at(
     )
 
 
-class _Unread:
-    """A bill that is set up and must not be read as it is: whoever reads it is told why."""
-
-    def __init__(self, why: str) -> None:
-        self._why = why
-
-    def read(self, start: datetime, end: datetime) -> "Bill":
-        raise BadInput(self._why)
-
-
 def telemetry_at(settings: Settings, policy: "Policy", world: "WorldClient | None") -> "GpuTelemetry | None":
     """Telemetry of GPUs, as a Prometheus has it; a world's own where a class may be put to rest by it, or rules ask."""
     if settings.telemetry:
@@ -281,11 +275,13 @@ def bills_at(settings: Settings, policy: "Policy", clock: "Clock") -> "Bills | N
     kind, _, where = settings.bills.partition(":")
     if not kind:
         return None
+    from pilotlight.adapters.bills.unread import UnreadBills
+
     if settings.beside_others and policy.bill is None:
-        return _Unread("several clusters have this bill: say in each one's policy which lines are its own (bill)")
+        return UnreadBills("several clusters have this bill: say in each one's policy which lines are its own (bill)")
     match kind:
         case "civo" if not policy.prices.charges:
-            return _Unread(
+            return UnreadBills(
                 "Civo bills hours without money: name a file of their prices in prices.charges of the policy"
             )
         case "civo" if where:

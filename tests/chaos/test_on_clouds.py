@@ -1,5 +1,6 @@
 """The chaos harness with a real adapter as its cloud, each in turn; ``bench/chaos/chaos_on_*.py`` try many seeds."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ from harness.gke_hazard import on_gke
 from harness.karpenter_hazard import on_karpenter
 from harness.queue_hazard import on_queue
 from harness.serial_run import run
-from planted import Bug, plant
+from planted import BUGS, Bug, plant
 
 from pilotlight.adapters.aws_api.services import QueryApi
 from pilotlight.adapters.call_timeout import Deadline
@@ -17,6 +18,9 @@ from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.adapters.pools.gke.google_rest import GoogleRest
 from pilotlight.errors import Unsure
 from pilotlight.ports.clouds import OPEN, Gate
+
+MORE = 200
+"""Deliveries beside those of a run, while pods wait that could be served."""
 
 WAYS = {
     "launching at once": (3, 16, {"at_once": True}, "LaunchInstances"),
@@ -82,9 +86,48 @@ def test_an_adapter_that_asks_twice_by_other_names_is_caught(monkeypatch: pytest
             return change(api, deadline, path.partition("?")[0], shape, anew, OPEN)
 
     monkeypatch.setattr(GoogleRest, "change", twice)
-    with on_gke(9, patch=monkeypatch):
-        found = broken(run(9, 16))
-    assert any("cap_overruns" in each for each in found)
+    with on_gke(3, patch=monkeypatch):
+        found = broken(run(3, 16, MORE))
+    assert any("double_buys" in each for each in found)
+
+
+AMID = {"gke": (on_gke, (0, 4)), "karpenter": (on_karpenter, (0, 3)), "queue": (on_queue, (5, 6))}
+
+
+@pytest.mark.parametrize("cloud", AMID)
+def test_most_is_bought_amid_faults_and_breaks_nothing(cloud: str) -> None:
+    """Faults go on while pods wait: more than half of the nodes are launched before they stop."""
+    opened, seeds = AMID[cloud]
+    launches = amid = 0
+    for seed in seeds:
+        with pytest.MonkeyPatch.context() as patch, opened(seed, patch=patch):
+            outcome = run(seed, 16, MORE)
+        assert broken(outcome) == []
+        launches, amid = launches + outcome.launches, amid + outcome.amid
+    assert 2 * amid > launches > 0
+
+
+def test_gke_s_own_faults_are_met() -> None:
+    """Made after it was DONE, errors of old attempts, two colours, another hand: one seed meets each of them."""
+    with pytest.MonkeyPatch.context() as patch, on_gke(4, patch=patch) as projects:
+        assert broken(run(4, 16, MORE)) == []
+    met = sum((gke.met for gke in projects), Counter())
+    assert met.keys() == {"made later", "old error", "upgraded", "another hand"}
+
+
+AMID_BUGS = {
+    "an old error of an instance of GKE's refuses it": (on_gke, 1),
+    "what a group of GKE's tries for ever is not called off": (on_gke, 1),
+}
+
+
+@pytest.mark.parametrize("name", AMID_BUGS)
+def test_the_judges_see_a_planted_bug_amid_faults(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What its own test catches breaks a run as well."""
+    opened, seed = AMID_BUGS[name]
+    plant(BUGS[name], monkeypatch.setattr)
+    with opened(seed, patch=monkeypatch):
+        assert broken(run(seed, 16, MORE))
 
 
 CLAIMS_SEED = 4

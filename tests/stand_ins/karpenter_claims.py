@@ -106,7 +106,9 @@ class KarpenterWorld(WorldApi):
                 self.event(name, str(no))
                 continue
             self.machines[name] = node
-            self.store.write(resource, {**claim, "status": {"providerID": f"world:///{node}"}})
+            launched = {"type": "Launched", "status": "True", "reason": "Launched", "lastTransitionTime": self.stamp()}
+            status = {"providerID": f"world:///{node}", "conditions": [{"message": "", **launched}]}
+            self.store.write(resource, {**claim, "status": status})
 
     def none_left(self) -> bool:
         """True where its provider has no machine for a claim, beside what the world refuses."""

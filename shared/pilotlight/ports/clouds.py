@@ -172,6 +172,15 @@ class SpotShop(Shop, Protocol):
 
 
 @runtime_checkable
+class OddsShop(Shop, Protocol):
+    """A cloud that tells where its spot is soon taken."""
+
+    def with_odds(self, told: "ToldPrices", places: Sequence[str]) -> "ToldPrices":
+        """What was told, with those of these ``places``, each "size/zone". Raises ``Denied`` or ``Retry``."""
+        ...
+
+
+@runtime_checkable
 class DiskShop(Shop, Protocol):
     """A cloud that tells what its disks cost."""
 

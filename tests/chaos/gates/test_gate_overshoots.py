@@ -58,6 +58,10 @@ BUGS = {
         "409",
         Bug(f"{WRITES}._write", "range(TRIES - 1)", "range(0)"),
     ),
+    "a limit whose answer is lost stands as it was": (
+        "lost answer",
+        Bug(f"{WRITES}._limited", "ours if isinstance(no, Retry) else state", "state"),
+    ),
     "dollars behind an open limit are free to others": (
         "planned before",
         Bug(f"{WRITES}.write_limits", "max(open_nodes(each, gate.seen, gate.gpus) for each in (stood, stands))", "0"),

@@ -53,6 +53,8 @@ LOST: Sequence[Any] = (
 """What tells nobody whether AWS acted."""
 MOST = 8
 """So many changes of an account fail beside those that the seed's luck lets fail, also after that is calm."""
+SILENT, SILENT_MORE = 4, 12
+"""So many shares of them are answers that are lost: of more, more is bought, for what is refused rests."""
 TRIES = 0.3
 """In so many of the looks at it a group has tried again meanwhile."""
 STARTING = msgspec.structs.replace(
@@ -224,7 +226,8 @@ class AsgHazard:
         fault = hazard.luck.fault("pools", method, False, now_s)
         if fault is None and let_out is not OPEN and aws.left and aws.dice.random() < 0.8:
             aws.left -= 1
-            fault = aws.dice.choice([*_faults(method, False), *(Luckless("after", Unsure("lost")),) * 4])
+            lost = (Luckless("after", Unsure("lost")),) * (SILENT_MORE if hazard.luck.thinned else SILENT)
+            fault = aws.dice.choice([*_faults(method, False), *lost])
         early = fault is not None and (let_out is OPEN or (fault.when == "before" and _is_silence(fault)))
 
         def gate() -> None:

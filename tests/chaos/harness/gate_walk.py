@@ -19,8 +19,10 @@ from karpenter import GPU
 
 from harness.judges.gate_judge import GateJudge
 from pilotlight.errors import PilotlightError
+from pilotlight.facts.limits.brakes import Pause
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import PoolPolicy
+from pilotlight.state_schema.cluster_records import PAUSE
 
 FAULTS = (
     "drains uncounted",
@@ -75,7 +77,7 @@ class GateWalk:
         self.site = GatedSite(self.server, nodes, pools=pools, budgets=(budget,))
         self.karpenter = self.site.karpenter
         self.judge = GateJudge(dollars)
-        self.pods = self.planned = 0
+        self.pods = self.amid = 0
         self.owner = self.chance.choice(("400", "24"))
         surge = self.chance.choice(("1", "2", "50%")) if self.fault in ("drift", "consolidation") else "0"
         reason = {"drift": "Drifted", "consolidation": "Underutilized"}.get(self.fault, "Empty")
@@ -121,7 +123,11 @@ class GateWalk:
         return self.buy, self.buy, self.join, self.gone, self.own, self.own, self.look, self.look
 
     def calm(self) -> list[str]:
-        """What drains goes, nothing fails, and looks come: what there are dollars for is open again."""
+        """What drains goes, nothing fails, and looks come: what there are dollars for is open again.
+
+        ``amid`` are the machines launched before.
+        """
+        self.amid = self.judge.launched
         for _ in self.unmarked() if self.fault == "expiry" else ():
             self.karpenter.drain("gpu")
         for _ in range(4):
@@ -266,11 +272,19 @@ class GateWalk:
         self.look(sees=times < 3)
 
     def lost(self) -> None:
-        """The answer to a write of the limit is lost, or its request."""
+        """The answer to a write of the limit is lost, or its request; some raise it again after a pause, while pods of
+        ours wait for the same dollars."""
         if self.chance.random() < 0.5:
             self.lose()
+        elif self.chance.random() < 0.3:
+            PAUSE.put(self.site.deps.state, "c/gpu", Pause(reason="maintenance", at=self.now()))
+            self.look()
+            PAUSE.delete(self.site.deps.state, "c/gpu")
+            for _ in range(self.chance.randint(1, 40)):
+                self.own()
         self.server.fail(self.chance.choice(("cut", "reset", 503)), on=LIMITS, times=9)
         self.look(sees=False)
+        self.buy()
 
     def plan(self) -> None:
         """Karpenter decides on machines by the limit that stands, and makes them after a look."""

@@ -1,16 +1,19 @@
 """The chaos harness with the GKE adapter as its cloud: real requests to the project's stand-in, which fail.
 
 As ``asg_hazard``, whose luck decides. Here what is refused is refused late: a group takes everything on, goes on trying
-for what it could not make, and makes it in the middle of any later look.
+for what it could not make, and makes it in the middle of any later look. While faults last, it is DONE before anything
+is made or even listed; instances that are there tell errors of old attempts; pools are upgraded blue-green for a while,
+and both colours listed; and once a project another hand resizes a group, or makes a resize request that is rolled back.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from random import Random
 from typing import Any
 
 import pytest
-from gke_answers import WHERE, error
+from gke_answers import WHERE, ZONE, attempt, error
 from gke_server import Gke
 from gke_site import serving
 from google_documents import Call
@@ -29,6 +32,9 @@ from pilotlight.world.simulation import World
 CHANGES = ("createInstances", "deleteInstances")
 TRIES = 0.05
 """In so many of the looks at it a group has tried again meanwhile."""
+LATER, OLD, UPGRADED, OVER, BESIDE, BACK = 0.3, 0.1, 0.01, 0.1, 0.01, 0.1
+"""So many instances are made in a later look, and tell an old error in a look; in so many looks a pool is upgraded, or
+that is over; another hand comes, or its request is rolled back."""
 NONE_LEFT = 0.3
 """A group finds nothing for so many of the instances that it is to make, beside what the world refuses."""
 
@@ -37,24 +43,29 @@ class ChaosGke(Gke):
     """A project whose answers a seed decides. ``around`` is what the harness does around an effect, ``late`` around
     one that comes when a group tries again: nobody has called it off."""
 
-    def __init__(self, world: World, dice: Random) -> None:
+    def __init__(self, world: World, dice: Random, seen: Invariants) -> None:
         super().__init__(world)
         self.dice, self.short, self.left, self.tries = dice, False, MOST, TRIES
         self.around: Callable[[], AbstractContextManager[object]] = nullcontext
         self.late: Callable[[], AbstractContextManager[object]] = nullcontext
         self.asked_by: dict[str, Callable[[], AbstractContextManager[object]]] = {}
         self.called_off = 0
+        self.beside, self.seen = 1, seen
+        self.met: Counter[str] = Counter()
 
     def answer(self, call: Call, asked: Any) -> dict[str, Any]:
         """As the project answers; what it changes is looked at."""
         with self.lock:
             if call.method.endswith("createInstances"):
                 self.asked_by |= {one["name"]: self.late for one in asked["instances"]}
+                self.slow = self._meets("made later", LATER)
+                self.hidden = self.slow and self.dice.random() < 0.5
             if call.method.endswith("deleteInstances"):
                 named = {url.rpartition("/")[2] for url in asked["instances"]}
                 self.called_off += len(named & self.tried.keys())
             if call.method.endswith("clusters.get"):
                 self._try_some()
+                self.misbehave()
             with self.around() if call.method.endswith(CHANGES) else nullcontext():
                 return super().answer(call, asked)
 
@@ -65,6 +76,53 @@ class ChaosGke(Gke):
                     del self.tried[name]
                     self._make(name, pool, zone)
 
+        for name, (pool, zone) in list(self.unmade.items()):
+            if name in self.asked_by and (self.tries == 1.0 or self.dice.random() < LATER):
+                with self.asked_by[name]():
+                    del self.unmade[name]
+                    self._make(name, pool, zone)
+
+    def misbehave(self) -> None:
+        """What becomes of groups beside what they are asked for."""
+        self._upgrade()
+        self._another_comes()
+
+    def _upgrade(self) -> None:
+        """A pool is upgraded for a while, and nodes that are there tell errors of old attempts."""
+        calm = self.tries == 1.0
+        self.doubled = {pool for pool in self.doubled if not calm and self.dice.random() >= OVER}
+        if self._meets("upgraded", UPGRADED):
+            self.doubled.add(self.dice.choice(sorted(self.world.fleet.pools)))
+        there = [node for node in self.world.nodes if not calm and self.dice.random() < OLD]
+        self.met["old error"] += len(there)
+        self.stale = {node: [attempt("", NoCapacity("none left then"))] for node in there}
+
+    def _another_comes(self) -> None:
+        """Another hand resizes a group once, or makes a resize request that is rolled back in the end."""
+        if self.once and (self.tries == 1.0 or self.dice.random() < BACK):
+            self.rolls_back()
+            self.once.clear()
+        if not self.beside or not self._meets("another hand", BESIDE):
+            return
+        self.beside -= 1
+        pool = self.dice.choice(sorted(self.world.fleet.pools))
+        self.resize_request(pool, 1)
+        self.seen.purchases.lost.add(pool)
+        if self.dice.random() < 0.5:
+            (name,), self.once = self.once, []
+            del self.unmade[name]
+            self._make(name, pool, ZONE)
+            if self.tried.pop(name, None):  # That hand gives up at once.
+                self.world.fleet.desired[pool] -= 1
+            else:
+                self.seen.purchases.came_late(pool, (self.world.nodes[name],))
+
+    def _meets(self, what: str, share: float) -> bool:
+        """Whether a fault is met, while there are any."""
+        met = self.tries < 1.0 and self.dice.random() < share
+        self.met[what] += met
+        return met
+
     def launch(self, pool: str, zone: str) -> None:
         """One instance, unless the group finds none."""
         if self.short or (self.tries < 1.0 and self.dice.random() < NONE_LEFT):
@@ -74,7 +132,11 @@ class ChaosGke(Gke):
 
     def owes(self, pool: str) -> int:
         """The instances that a group has been asked for and could not make so far."""
-        return sum(of == pool for of, _, _ in self.tried.values())
+        waiting = (
+            *(of for of, _, _ in self.tried.values()),
+            *(self.unmade[n][0] for n in self.unmade if n in self.asked_by),
+        )
+        return sum(of == pool for of in waiting)
 
 
 class GkeHazard(AsgHazard):
@@ -115,7 +177,7 @@ def on_gke(seed: int, *, patch: pytest.MonkeyPatch) -> Iterator[list[ChaosGke]]:
             world: World, hazard: Hazard, invariants: Invariants, off_s: Seconds = 0.0, *, silent: bool = False
         ) -> GkeHazard:
             if id(world) not in opened:
-                gke = ChaosGke(world, Random(f"gke/{seed}/{len(opened)}"))
+                gke = ChaosGke(world, Random(f"gke/{seed}/{len(opened)}"), invariants)
                 opened[id(world)] = gke, stack.enter_context(serving(gke))
                 invariants.owed = gke.owes
             return GkeHazard(*opened[id(world)], hazard, invariants, off_s)

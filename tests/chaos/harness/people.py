@@ -25,8 +25,8 @@ from pilotlight.world.simulation import World
 
 Ignored = Literal["ignored_people"]
 
-ACTS = 0.3
-"""How likely a person does something in a minute."""
+ACTS, SOON = 0.3, 0.4
+"""How likely a person does something in a minute, and puts all right again where people are at hand."""
 BIND_S: Seconds = 2.0
 """Binds to a node land so long after it was closed."""
 AT_ONCE_S: Seconds = 5.0
@@ -102,6 +102,12 @@ class People:
                 self._world.cordon_by_hand(node.id, on=False)
         for pool in (ALL, *self._world.fleet.pools):
             self._take_back(pool)
+
+    def attend(self) -> None:
+        """They are at hand: what waits for them is approved in its minute, and a pause or a cordon lasts for a few."""
+        self.agree()
+        if self._rng.random() < SOON:
+            self.go_home()
 
     def agree(self) -> None:
         """Approve what the newest decisions ask for."""

@@ -88,7 +88,7 @@ class ChaosQueue(ChaosGke):
         self.server = QueueApi()
         self.server.store.serve("gke-queue")
         self._planned: list[Fault] = []
-        super().__init__(world, dice)
+        super().__init__(world, dice, seen)
         self.server.queue = self
         self.judge = QueueJudge(world, seen, setting)
         self.seen, self.asking = seen, ("", "")
@@ -114,6 +114,9 @@ class ChaosQueue(ChaosGke):
 
         setattr(world, "set_faults", alone)  # noqa: B010  # No group makes anew what went: a request is over then.
         alone(world.faults)
+
+    def misbehave(self) -> None:
+        """None of it: its nodes come by requests, which have fates of their own."""
 
     @property
     def faults(self) -> list[Fault]:

@@ -2,7 +2,8 @@
 
 The seed says which events are sent, doubled, late or lost; which worker goes on; which one dies; and how time passes.
 A worker may stand still for ten leases before a call, before its answer, or while its request drips to the cloud;
-one that does not is waited for no longer than ``STALL_S``.
+one that does not is waited for no longer than ``STALL_S``. Where it is asked for, deliveries go on and the faults with
+them while pods wait that could be served: so most is bought amid faults.
 """
 
 from collections import Counter
@@ -17,12 +18,15 @@ from harness.faults.hazard_ports import ON_ITS_WAY
 from harness.faults.luck import LEASE_S
 from harness.judges.invariants import Violation
 from harness.setting import HEADERS
-from harness.settle_down import settle_down
+from harness.settle_down import settle_down, unserved
 from pilotlight.ports.clouds import CALL_S
 from pilotlight.units import Seconds
 from pilotlight.wiring import App
 
 STALL_S = 20.0
+TURN_S, BRISK_S, THINNER = 4.0, 0.4, 6.0
+"""So much time goes by on average in every fifth turn; by so much deaths, stalls and errors are rarer. At the first a
+look takes minutes, and hardly any buys: its lease ends before, or it dies. At the others most come to their end."""
 
 
 LOOKED = ("done", "seen", "stopped", "nothing")
@@ -32,7 +36,8 @@ ELSEWHERE = ("alert_fanout", "billing_tick")
 
 
 class SeedResult(NamedTuple):
-    """What became of one seed. ``lines`` is the schedule, a line a call; ``folder`` is where what broke was kept."""
+    """What became of one seed. ``lines`` is the schedule, a line a call; ``folder`` is where what broke was kept;
+    ``amid`` are the launches before the faults stopped."""
 
     seed: int
     violations: tuple[Violation, ...]
@@ -43,6 +48,7 @@ class SeedResult(NamedTuple):
     lines: tuple[str, ...]
     folder: str = ""
     apart: tuple[tuple[str, int], ...] = ()
+    amid: int = 0
 
     @staticmethod
     def of(seed: int, deployment: Deployment, deliveries: int, deaths: int) -> "SeedResult":
@@ -57,13 +63,14 @@ class SeedResult(NamedTuple):
             jobs=sum(len(setting.scene.jobs) for setting in settings),
             lines=tuple(deployment.first.lines),
             apart=tuple(sum((setting.invariants.apart for setting in settings), Counter()).items()),
+            amid=sum(setting.invariants.amid for setting in settings),
         )
 
 
-def run(seed: int, deliveries: int) -> SeedResult:
-    """One seed from its first pod to the count."""
+def run(seed: int, deliveries: int, more: int = 0) -> SeedResult:
+    """One seed from its first pod to the count. While pods wait that could be served, ``more`` deliveries are made."""
     with TemporaryDirectory(prefix="pilotlight-chaos-") as folder:
-        serial = SerialRun(seed, deliveries, Path(folder) / "state.db")
+        serial = SerialRun(seed, deliveries, Path(folder) / "state.db", more)
         try:
             serial.go()
         finally:
@@ -75,12 +82,18 @@ def run(seed: int, deliveries: int) -> SeedResult:
 class SerialRun:
     """The director: everything that happens is one of its choices."""
 
-    def __init__(self, seed: int, deliveries: int, file: Path) -> None:
+    def __init__(self, seed: int, deliveries: int, file: Path, more: int = 0) -> None:
         self._rng, self.deployment = drawn_deployment(seed, deliveries, file)
+        self._more, self._turn_s = more, BRISK_S if more else TURN_S
         self.setting = self.deployment.first
         self.delivered = 0
         self.deaths = 0
         self._left = deliveries * len(self.deployment.sites)
+        for site in self.deployment.sites if more else ():
+            site.setting.luck.thin(THINNER)
+            site.setting.outages = site.setting.luck.outages
+            if site.people is not None:
+                site.post.on_minute.append(site.people.attend)
         self._workers = [Process(self.deployment, n) for n in range(len(self.setting.scene.skews))]
 
     def go(self) -> None:
@@ -102,7 +115,7 @@ class SerialRun:
         elif busy:
             self._turn(self._rng.choice(busy))
             if self._rng.random() < 0.2:
-                self._pass(self._rng.expovariate(1 / 4))
+                self._pass(self._rng.expovariate(1 / self._turn_s))
         else:
             self._pass(self.deployment.until_next_s() if self._left and not due else STALL_S)
 
@@ -142,6 +155,8 @@ class SerialRun:
     def _deliver(self, process: "Process", delivery: Delivery) -> None:
         self.delivered += 1
         self._left -= delivery.function not in ASIDE
+        if not self._left and self._more and any(unserved(site) for site in self.deployment.sites):
+            self._left, self._more = 1, self._more - 1
         at = self.deployment.of(delivery).setting
         at.say(f"{process.name} receives {delivery.function} (attempt {delivery.attempt})")
         process.receive(delivery)

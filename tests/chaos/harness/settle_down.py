@@ -45,7 +45,7 @@ def settle_down(deployment: Deployment) -> None:
         _advance(deployment, _next_s(deployment, min((when for when in again if when), default=None), slow_s))
         slow_s = min(2 * slow_s, SLOWEST_TICK_S) if before == _done(deployment) else SLOW_TICK_S
     for site in deployment.sites:
-        _count(site.setting, state)
+        _count(site, state)
         site.setting.invariants.finish()
 
 
@@ -53,6 +53,7 @@ def _begin(site: Site) -> None:
     """Faults stop and people go home; what is on its way arrives."""
     setting = site.setting
     setting.luck.calm()
+    setting.invariants.amid = setting.world.launches
     now_s = setting.world.now_s
     down = (o._replace(end_s=min(o.end_s, now_s)) for o in setting.outages if o.start_s < now_s)
     setting.outages = (*down, *unseen(setting.looked_s, now_s))
@@ -123,19 +124,20 @@ def _next_s(deployment: Deployment, again: datetime | None, slow_s: Seconds) -> 
 
 def _settled(site: Site, state: State) -> bool:
     setting, world = site.setting, site.setting.world
-    served = not world.running and not _unserved(setting) and not world.nodes
+    served = not world.running and not unserved(site) and not world.nodes
     return served and not site.post.tells and not _held(setting, state) and not state.scan("waiting/").items
 
 
-def _unserved(setting: Setting) -> list[tuple[str, bool]]:
+def unserved(site: Site) -> list[tuple[str, bool]]:
     """Jobs that wait though they could be served, and whether each is a gang."""
+    setting = site.setting
     servable = {job.demands[0].uid for job in setting.scene.jobs if job.servable}
     return [(id, len(job.demands) > 1) for id, job in setting.world.pending.items() if id in servable]
 
 
-def _count(setting: Setting, state: State) -> None:
-    broke = setting.invariants.broke
-    for job, gang in _unserved(setting):
+def _count(site: Site, state: State) -> None:
+    setting, broke = site.setting, site.setting.invariants.broke
+    for job, gang in unserved(site):
         broke("stuck_gangs" if gang else "lost_demands", f"{job} still waits when all is quiet")
     for what in late(setting.scene, setting.world):
         broke("late_jobs", what)

@@ -2,16 +2,17 @@
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from math import log
 
 import pytest
 from small_fleet import offering, plan, pod, policy
 
-from pilotlight.decide.offers.live_prices import MOST_KEPT, learnt, with_told, with_zones
+from pilotlight.decide.offers.live_prices import MOST_KEPT, learnt, told_offerings, with_told, with_zones
 from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.labels import ZONE
 from pilotlight.facts.offers.catalog import Catalog, InstanceType, LivePrices, Price, SpotLearnt
 from pilotlight.facts.offers.cloud_shop import SpotPrices
-from pilotlight.facts.policy import ClassPolicy
+from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
@@ -92,3 +93,28 @@ def test_a_node_is_bought_in_the_zone_that_usually_costs_less() -> None:
     rules = policy(fleet[:1], classes={"batch": ClassPolicy(capacity_types=("spot",), gpu_models="any")})
     made = plan([pod("p", checkpoint_s=600)], offerings=with_zones(fleet, known), rules=rules)
     assert [(buy.zone, buy.usd_per_hour) for buy in made.buys] == [("b", Decimal("0.5"))]
+
+
+@pytest.mark.parametrize(("by_catalogue", "found"), [(0.05, log(2)), (2.0, 2.0)])
+def test_spot_that_is_soon_taken_loses_half_its_nodes_within_an_hour(by_catalogue: float, found: float) -> None:
+    """Or what the catalogue says, where that is more; on-demand and other zones are as they were."""
+    kind = InstanceType(
+        cloud="gke",
+        gpu_model="L4",
+        gpus=1,
+        prices={"on-demand": price("2", "2026-07-20"), "spot": price("1", "2026-07-20")},
+        interruptions_per_hour=by_catalogue,
+    )
+    kinds: tuple[CapacityType, ...] = ("spot", "on-demand")
+    pools: dict[str, PoolPolicy] = {
+        sold: PoolPolicy(cloud="gke", instance_type="l4", capacity_type=sold, zones=("a", "b")) for sold in kinds
+    }
+    catalog = Catalog(name="c", as_of=NOW, instance_types={"l4": kind})
+    offered, _ = told_offerings(Policy(version=1, pools=pools), catalog, LivePrices(at=NOW, soon_taken=("l4/a",)), "")
+    rates = {(one.capacity_type, one.zone): one.interruptions_per_hour for one in offered}
+    assert rates == {
+        ("spot", "a"): found,
+        ("spot", "b"): by_catalogue,
+        ("on-demand", "a"): 0.0,
+        ("on-demand", "b"): 0.0,
+    }

@@ -11,6 +11,7 @@ from pilotlight.errors import Unavailable
 from pilotlight.facts.offers.cloud_shop import SpotPrices, ToldPrices
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.billing.pool_readings import AGAIN_S, ASK_EVERY_S, refresh_prices
+from pilotlight.ports.clouds import AskPrices
 from pilotlight.state_schema.billing_records import PRICES
 
 
@@ -55,3 +56,20 @@ def test_spots_prices_are_learnt_over_days_and_outlive_what_cannot_be_read() -> 
     stage.wait(AGAIN_S + 1)
     refresh_prices(stage.deps)
     assert stage.usual > before
+
+
+def saying(told: ToldPrices) -> AskPrices:
+    """A cloud that says so of whatever it is asked."""
+    return lambda names: told
+
+
+def test_where_spot_is_soon_taken_is_kept_until_it_is_asked_for_again() -> None:
+    """What a cloud says of a type in a zone goes with its next word."""
+    stage = Told()
+    for soon in (("one/a",), ()):
+        stage.deps = replace(stage.deps, live_prices=saying(ToldPrices(prices={}, soon_taken=soon)))
+        stage.wait(ASK_EVERY_S + 1)
+        refresh_prices(stage.deps)
+        kept = PRICES.get(stage.deps.state, stage.deps.name)
+        assert kept is not None
+        assert kept.value.soon_taken == soon

@@ -7,6 +7,7 @@ from gke_answers import Refused
 from google_documents import Call
 
 NEEDS: Mapping[str, str] = {
+    "compute.advice.capacity": "compute.advice.capacity",
     "compute.advice.capacityHistory": "compute.advice.capacityHistory",
     "container.projects.locations.clusters.get": "container.clusters.get",
     "container.projects.locations.clusters.nodePools.setAutoscaling": "container.clusters.update",

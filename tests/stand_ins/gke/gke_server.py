@@ -7,6 +7,7 @@ validated by them. ``faults`` are taken one a call, in order: what the server do
 import re
 import threading
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 from civo_server import Fault
@@ -26,7 +27,8 @@ class Gke(PoolSettings, Rights, Reserved):
 
     ``zones`` are those of a pool's groups. ``tried`` has by name why an instance could not be made, of those that a
     group goes on trying. ``slow`` groups make nothing before ``make``; ``hidden`` ones do not even list it.
-    ``stale`` are errors that a name's last attempt still tells, ``told`` what listErrors has. ``paged`` lists go by
+    ``stale`` are errors that a name's last attempt still tells, ``told`` what listErrors has, ``until``
+    when one of limited run duration ends. ``paged`` lists go by
     pages of two, else all at once whatever is asked for. ``doubled`` pools are upgraded blue-green.
     ``once`` are of another hand's resize request, which is rolled back whole; ``going`` are listed while they go.
     ``ends`` is the error that the operations of a verb end with; ``later`` operations are not DONE when they answer.
@@ -45,6 +47,7 @@ class Gke(PoolSettings, Rights, Reserved):
         self.once: list[str] = []
         self.going: dict[str, tuple[str, str]] = {}
         self.stale: dict[str, list[dict[str, str]]] = {}
+        self.until: dict[str, datetime] = {}
         self.told: list[dict[str, Any]] = []
         self.slow, self.hidden, self.paged, self.later = False, False, False, False
         self.code = ""
@@ -165,6 +168,7 @@ class Gke(PoolSettings, Rights, Reserved):
             "currentAction": action,
             "instanceStatus": "STOPPING" if goes else status,
             **({"lastAttempt": {"errors": {"errors": self.stale[node.id]}}} if node.id in self.stale else {}),
+            **({"scheduling": {"terminationTimestamp": stamp(self.until[node.id])}} if node.id in self.until else {}),
         }
 
     def _not_there(self, name: str, zone: str) -> dict[str, Any]:

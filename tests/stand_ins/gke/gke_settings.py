@@ -10,7 +10,8 @@ class PoolSettings:
     """A part of the project. ``extra`` are fields of pools by pool; ``insists`` on auto-repair, as release channels do.
 
     ``works`` operations are still at work when they are first asked after; ``fails`` is what the next one ends with.
-    ``spot`` has by machine type the records of its prices, others are none that Google knows.
+    ``spot`` has by machine type the records of its prices, others are none that Google knows; ``uptimes``
+    have by type and zone how long most of it runs.
     """
 
     def __init__(self) -> None:
@@ -19,6 +20,7 @@ class PoolSettings:
         self.works = 0
         self.fails = ""
         self.spot: dict[str, list[dict[str, Any]]] = {}
+        self.uptimes: dict[tuple[str, str], str] = {}
         self._settled: dict[str, dict[str, Any]] = {}
 
     def _container_projects_locations_clusters_nodePools_setAutoscaling(self, call: Call, asked: Any) -> dict[str, Any]:
@@ -47,6 +49,17 @@ class PoolSettings:
         done = self._settled[call.path["operationsId"]]
         self.works = max(0, self.works - 1)
         return {**done, "status": "RUNNING"} if self.works else done
+
+    def _compute_advice_capacity(self, call: Call, asked: Any) -> dict[str, Any]:
+        (zone,) = asked["distributionPolicy"]["zones"]
+        (selection,) = asked["instanceFlexibilityPolicy"]["instanceSelections"].values()
+        ((machine,), at) = selection["machineTypes"], zone["zone"].rpartition("/")[2]
+        if (machine, at) not in self.uptimes:
+            raise Refused(400, "invalid", f"Machine type '{machine}' does not exist in zone '{at}'.")
+        shard = {"zone": zone["zone"], "machineType": machine, "instanceCount": 1, "provisioningModel": "SPOT"}
+        uptime = self.uptimes[machine, at]
+        scores = {"obtainability": 0.7, **({"estimatedUptime": uptime} if uptime else {})}
+        return {"recommendations": [{"scores": scores, "shards": [shard]}]} if uptime != "none" else {}
 
     def _compute_advice_capacityHistory(self, call: Call, asked: Any) -> dict[str, Any]:
         machine = asked["instanceProperties"]["machineType"]

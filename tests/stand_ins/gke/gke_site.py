@@ -10,7 +10,7 @@ from time import sleep
 from civo_server import Fault
 from gke_answers import Refused, error
 from gke_server import Gke
-from google_documents import COMPUTE, CONTAINER, PROJECTS, called, check
+from google_documents import BETA, COMPUTE, CONTAINER, PROJECTS, called, check
 
 
 @contextmanager
@@ -23,6 +23,7 @@ def serving(gke: Gke) -> Iterator[Mapping[str, str]]:
         def _any(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             name = CONTAINER if self.path.startswith("/v1/") else COMPUTE
+            name = BETA if self.path.startswith("/compute/beta/") else name
             name = PROJECTS if self.path.endswith(":testIamPermissions") else name
             call, asked = called(name, self.command, self.path, body)
             verb = "get-operation" if "Operations" in call.method else call.method.rpartition(".")[2]

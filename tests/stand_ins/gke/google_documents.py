@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from uuid import UUID
 
 COMPUTE, CONTAINER, PROJECTS = "compute.v1", "container.v1", "cloudresourcemanager.v1"
+BETA = "compute.beta"
 WHOLE = {"int32": 32, "uint32": 32, "int64": 64, "uint64": 64}
 OUTPUT_ONLY = re.compile(r"\A\s*(\[?Output[ -]Only\]?)", re.IGNORECASE)
 

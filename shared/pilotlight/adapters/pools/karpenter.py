@@ -59,7 +59,7 @@ class KarpenterPools:
             return InstanceState(there=False)
         meta, joined = claim.metadata, bool(claim.status.node_name)
         goes = meta.deletion_timestamp is not None
-        return InstanceState(there=True, created_at=meta.creation_timestamp, going=goes, runs=joined and not goes)
+        return InstanceState(there=True, created_at=claim.billed_from, going=goes, runs=joined and not goes)
 
     def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
         with self._lock:
@@ -150,7 +150,7 @@ class KarpenterPools:
             name=name,
             desired=len(live),
             booting=tuple(
-                Booting(instance=_instance(claim), requested_at=claim.metadata.created_at)
+                Booting(instance=_instance(claim), requested_at=claim.billed_from)
                 for claim in live
                 if claim.status.provider_id and claim not in refused
             ),

@@ -125,6 +125,13 @@ class NodeClaim(Wire, frozen=True):
         return self.metadata.labels.get(KARPENTER_NODE_POOL, "")
 
     @property
+    def billed_from(self) -> datetime:
+        """When its provider launched it, for one that waits costs nothing; when it was made, where nothing says so."""
+        told = (one for one in self.status.conditions if one.type == "Launched" and one.status == "True")
+        made = self.metadata.created_at
+        return max([made, *(one.last_transition_time or made for one in told)])
+
+    @property
     def unlaunched(self) -> str | None:
         """Why its provider has not launched it, in its own words; None where it has."""
         if self.status.provider_id or self.status.node_name:

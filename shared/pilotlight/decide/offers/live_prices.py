@@ -7,6 +7,7 @@ Budgets and the meter go by the catalogue's price, which is that of the dearest 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
+from math import log
 
 from msgspec.structs import replace
 
@@ -22,6 +23,8 @@ HALF_LIFE_S: Seconds = 3 * 24 * 3600.0
 """What a price was so long ago counts half."""
 FORGOTTEN = timedelta(days=30)
 """A zone of which nothing was told for so long is forgotten."""
+MOST_WITHIN_AN_HOUR = log(2)
+"""Half of what is taken at this rate an hour is gone after one."""
 MOST_KEPT = 256
 """So many types and zones are remembered, those told of last."""
 
@@ -68,7 +71,16 @@ def told_offerings(
     offered, findings = offerings(policy, with_told(catalog, told, region) if told.prices else catalog, region)
     if told.zones:
         offered = with_zones(offered, told.zones)
+    if told.soon_taken:
+        offered = tuple(_as_told(one, told.soon_taken) for one in offered)
     return tuple(_committed(one, told.committed.get(one.pool)) for one in offered), findings
+
+
+def _as_told(offering: Offering, soon_taken: Sequence[str]) -> Offering:
+    """Spot of which most is taken within an hour goes at ln 2 an hour, or more; what is learnt starts there."""
+    if offering.capacity_type != "spot" or f"{offering.instance_type}/{offering.zone}" not in soon_taken:
+        return offering
+    return replace(offering, interruptions_per_hour=max(offering.interruptions_per_hour, MOST_WITHIN_AN_HOUR))
 
 
 def _committed(offering: Offering, usd: UsdPerHour | None) -> Offering:

@@ -66,12 +66,14 @@ class SpotLearnt(msgspec.Struct, frozen=True, kw_only=True):
 class LivePrices(msgspec.Struct, frozen=True, kw_only=True):
     """Prices that a cloud itself told when it was last asked, by instance type; of spot by "type/zone" too.
 
+    ``soon_taken`` are types in zones, "type/zone", of whose spot it said that most is taken within an hour.
     ``committed`` is a bill's word: the effective dollars of a GPU-hour under a commitment, by pool.
     """
 
     at: datetime
     prices: dict[str, dict[CapacityType, Price]] = {}
     zones: dict[str, SpotLearnt] = {}
+    soon_taken: tuple[str, ...] = ()
     committed: dict[str, UsdPerHour] = {}
 
 

@@ -29,9 +29,13 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToldPrices(msgspec.Struct, frozen=True, kw_only=True):
-    """Prices of sizes as their cloud tells them, and why it does not tell others: rights that the account lacks."""
+    """Prices of sizes as their cloud tells them, and why it does not tell others: rights that the account lacks.
+
+    ``soon_taken`` are types in zones, "size/zone", of whose spot it says that most is taken within an hour.
+    """
 
     prices: Mapping[str, Mapping[CapacityType, Price]]
+    soon_taken: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
 
 

@@ -65,7 +65,7 @@ def refresh_prices(deps: Deps) -> tuple[str, ...]:
     except (Denied, Retry) as no:
         PRICES_READ.put(deps.state, deps.name, Mark(note=str(no)), ttl_s=AGAIN_S)
         return (f"prices could not be read: {no}",)
-    new = LivePrices(at=deps.now(), prices=told, zones=zones)
+    new = LivePrices(at=deps.now(), prices=told, zones=zones, soon_taken=answer.soon_taken)
     PRICES.change(deps.state, deps.name, lambda was: replace(new, committed=was.committed) if was else new)
     note = "; ".join(answer.refused)
     PRICES_READ.put(deps.state, deps.name, Mark(note=note), ttl_s=AGAIN_S if note else ASK_EVERY_S)

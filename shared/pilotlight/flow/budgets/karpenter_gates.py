@@ -188,7 +188,8 @@ class _Keeper:
         except (Denied, Retry) as no:
             _log.warning("limit not written", extra={"data": {"nodepool": state.nodepool, "why": str(no)}})
             self.findings.append(_refused(f"NodePool {state.nodepool}", f"its limit cannot be written: {no}"))
-            return state
+            # Where its answer was lost it may stand: until the next look the dearer of both is counted.
+            return ours if isinstance(no, Retry) else state
         self.did.append(f"set {said}")
         return ours
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from gke_answers import told
 from gke_project import Project, project
+from google_documents import CONTAINER, document
 from small_cloud import START
 
 from pilotlight.adapters.pools.gke import google_rest
@@ -207,6 +208,41 @@ def test_a_pool_that_another_keeps_is_refused_with_the_way_out(
     with pytest.raises(BadRequest, match=re.escape(says)):
         here.pools.grow("one", 1)
     assert here.gke.changes() == []
+
+
+def test_an_instance_of_limited_run_duration_says_when_it_ends(here: Project) -> None:
+    """Flex-start's seven days, or the pool's own maxRunDuration: its group tells the moment, and it goes then."""
+    here.pools.grow("one", 2)
+    first, second = here.gke.world.nodes
+    here.gke.until[first] = START + timedelta(days=7)
+    told, other = (here.pools.instance("one", name) for name in (first, second))
+    assert told is not None
+    assert other is not None
+    assert (told.going, told.deadline) == (True, START + timedelta(days=7))
+    assert (other.going, other.deadline) == (None, None)
+
+
+STATUSES = document(CONTAINER)["schemas"]["NodePool"]["properties"]["status"]["enum"]
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_a_pool_that_gke_works_on_is_waited_for(here: Project, status: str) -> None:
+    """By each status of Google's document: two are steady; in any other nothing is bought or given back, and the look
+    says that it passes."""
+    here.pools.grow("one", 1)
+    (node,) = here.gke.world.nodes
+    here.gke.extra["one"] = {"status": status}
+    rules = here.pool().rules
+    assert rules is not None
+    if status in ("RUNNING", "RUNNING_WITH_ERROR"):
+        assert rules.closed == ""
+        here.pools.release("one", node)
+        return
+    assert f"({status}): nothing is asked of it until that is over" in rules.closed
+    for ask in (lambda: here.pools.grow("one", 2), lambda: here.pools.release("one", node)):
+        with pytest.raises(Busy, match=f"GKE works on node pool one-pool .{status}"):
+            ask()
+    assert len(here.gke.changes()) == 1
 
 
 def test_auto_repair_within_a_maintenance_exclusion_is_taken(here: Project) -> None:

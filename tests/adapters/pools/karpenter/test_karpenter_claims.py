@@ -296,3 +296,20 @@ def test_gates_alone_are_bought_for_nowhere() -> None:
         assert len(server.lines()) == before
     alone = KarpenterPools(None, {"one": PoolPolicy(instance_type="one")}, world().clock)
     assert alone.describe() == ()
+
+
+def test_a_claim_that_waits_costs_nothing_until_its_provider_launched_it(here: Here) -> None:
+    """It is on its way, and its machine is as old, from when the claim says that it was launched."""
+    server, pools = here
+    server.slow = True
+    pools.grow("one", 1, token="step-1")
+    server.world.advance(4 * MINUTE)
+    assert state(pools).booting == ()
+    server.stuck.clear()
+    server.launch()
+    launched = server.world.clock.now().replace(microsecond=0)
+    server.world.advance(5 * MINUTE)
+    (booting,) = state(pools).booting
+    told = pools.instance("one", booting.instance)
+    assert told is not None
+    assert (booting.requested_at, told.created_at) == (launched, launched)

@@ -39,8 +39,11 @@ class Forgeries:
         now_s, kind = self._world.now_s, rng.choice(KINDS)
         at_s = now_s - rng.choice((0.0, rng.uniform(0, 600), rng.uniform(0, 4 * 86400)))
         deadline_s = rng.choice((at_s + 120, now_s + 120, now_s + rng.uniform(-600, 1200)))
-        ended = kind in ("preempted", "state-change", "rebalance") or rng.random() < 0.1
-        self._sent.setdefault(instance, []).append(_Forged(None if ended else deadline_s))
+        over = kind in ("preempted", "state-change", "rebalance")
+        ended = over or rng.random() < 0.1
+        # Of an end to come that names no time two minutes are left: EC2's notice leaves as much.
+        ends_s = None if over else at_s + 120 if ended else deadline_s
+        self._sent.setdefault(instance, []).append(_Forged(ends_s))
         return InterruptionNotice(
             cluster=self._cluster,
             instance=instance,

@@ -69,11 +69,19 @@ class Luck:
         self._rates = {port: rng.choice(rates) for port, rates in RATES.items()}
         self.death = rng.choice(DEATHS)
         self._stall, self._unguarded = rng.choice(STALLS), rng.choice(UNGUARDED)
+        self.thinned = False
         self.outages = tuple(outage(rng, port) for port in RATES if rng.random() < 0.15)
 
     def begin(self, rng: Random) -> None:
         """Draw from now on from another generator, as a worker in a process of its own does."""
         self._rng = rng
+
+    def thin(self, by: float) -> None:
+        """From now on everything but the cloud's answers fails so much more seldom, and for a shorter time."""
+        self.thinned = True
+        self._rates = {port: rate if port == "pools" else rate / by for port, rate in self._rates.items()}
+        self.death, self._stall = self.death / by, self._stall / by
+        self.outages = tuple(o._replace(end_s=o.start_s + (o.end_s - o.start_s) / by) for o in self.outages)
 
     def calm(self) -> None:
         """From now on nothing fails."""

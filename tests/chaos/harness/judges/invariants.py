@@ -132,6 +132,8 @@ class Invariants:
         self._outbox: dict[str, Outgoing] = {}
         self._cordons: dict[str, Seconds] = {}
         self._late: dict[str, str] = {}
+        self.amid = 0
+        """Launches before the faults stopped."""
         self.apart: Counter[Apart] = Counter()
         """What requests did that no check could stop any more."""
         world.on_change.append(self._changed)
@@ -195,6 +197,8 @@ class Invariants:
                     self.apart["late_launches"] += len(nodes)
                     self.purchases.came_late(pool, nodes)
                     self.late.came([node.id for node in nodes], self._world.now_s)
+                elif late:  # Taken on without a node, as GKE does: nobody knows what was asked for.
+                    self.purchases.lost.add(pool)
                 elif nodes:
                     self.launched[pool] += len(nodes)
                     self.purchases.launched(worker, decision, pool, zone, nodes)

@@ -129,6 +129,22 @@ def test_dollars_of_a_limit_that_sinks_are_free_a_look_later(server: ApiServer) 
     assert site.stage.nodes("own") == 40
 
 
+@pytest.mark.parametrize(("what", "limit"), [("cut", "24"), ("reset", "0")])
+def test_dollars_of_a_limit_whose_answer_is_lost_are_not_spent_by_us(server: ApiServer, what: str, limit: str) -> None:
+    """Whether it was raised only the next look tells: at this one nobody else spends what it may have opened."""
+    own = PoolPolicy(instance_type="one", max=40)
+    site = GatedSite(server, 3, pools={"gpu": GATED, "own": own})
+    site.karpenter.pool("gpu", "eight")
+    PAUSE.put(site.deps.state, "c/gpu", Pause(reason="maintenance", at=site.deps.now()))
+    site.tick()
+    PAUSE.delete(site.deps.state, "c/gpu")
+    for n in range(40):
+        site.pod(f"p{n}")
+    server.fail(what, on="PATCH .*/nodepools/gpu", times=9)
+    site.tick()
+    assert (site.karpenter.limit("gpu"), site.stage.nodes("own")) == (limit, 17)
+
+
 @pytest.mark.parametrize(
     ("caps", "limit"),
     [({"nodes": 4}, "16"), ({"gpus": 20}, "16"), ({"usd_per_hour": Decimal(90)}, "16"), ({"nodes": 2}, "0")],

@@ -2,7 +2,8 @@
 
 ``pools`` is the port; ``google_rest`` calls GKE and Compute Engine, ``groups`` reads them, ``closed`` says which pools
 nothing may be asked of, ``queue`` asks for queued provisioning, ``reservations`` says what is paid for, ``refusals``
-why an instance was not made, ``shop`` what a location rents, ``spot_prices`` what spot costs there.
+why an instance was not made, ``shop`` what a location rents, ``spot_prices`` what spot costs there, ``spot_odds``
+where it is soon taken.
 """
 
 import re

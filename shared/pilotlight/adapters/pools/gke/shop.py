@@ -6,6 +6,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from pilotlight.adapters.pools.gke.google_rest import GoogleRest
+from pilotlight.adapters.pools.gke.spot_odds import with_odds
 from pilotlight.adapters.pools.gke.spot_prices import spot_prices
 from pilotlight.facts.offers.cloud_shop import Assortment, Size, ToldPrices
 from pilotlight.ports.state import Clock
@@ -47,6 +48,9 @@ class GkeShop:
     def prices(self, names: Sequence[str]) -> ToldPrices:
         """Spot's alone: what is paid on demand nobody tells an account."""
         return spot_prices(self._api, self._project, self._region, names, self._clock.now())
+
+    def with_odds(self, told: ToldPrices, places: Sequence[str]) -> ToldPrices:
+        return with_odds(self._api, self._project, self._region, told, places)
 
     def assortment(self, names: Sequence[str] = ()) -> Assortment:
         """Without names, every type that has a GPU built in. GPUs that are added to an N1 are no part of its type."""
