@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from pilotlight.decide.money.budget_ladder import climb_ladder, figures
 from pilotlight.decide.money.budget_limits import meters
+from pilotlight.decide.money.counted_days import counted_days
 from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.reconciliation import compare_with_bill, corrections
-from pilotlight.decide.money.spend import budget_spend, counted_days, drift, forecast
+from pilotlight.decide.money.spend import budget_spend, drift, forecast
 from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
 from pilotlight.facts.money.budgets import Meter
 from pilotlight.facts.money.money_policy import Budget, BudgetScope, CostBasis, LadderStep
