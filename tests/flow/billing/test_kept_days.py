@@ -141,6 +141,14 @@ def test_a_bill_taken_in_while_a_tick_reads_is_not_kept_from() -> None:
     assert billed == 160
 
 
+def test_what_is_kept_and_cannot_be_read_is_as_if_it_were_not_there() -> None:
+    """Another version wrote it, or a disk broke it: the tick reads the days."""
+    on = five_days()
+    on.deps.state.put("closed/c", b'{"schema":1,"of":"another version"}', ttl_s=3600)
+    billing(on.deps, TICK)
+    assert stands(on)[0][0] == 120
+
+
 @pytest.mark.parametrize("died_at", range(1, 12))
 def test_a_bill_whose_read_died_is_in_force_within_the_hour(died_at: int) -> None:
     """A function is killed at a write while it takes a bill in: what was kept before is not believed for longer."""

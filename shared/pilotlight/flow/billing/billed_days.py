@@ -21,12 +21,13 @@ from pilotlight.decide.money.budget_limits import meters
 from pilotlight.decide.money.counted_days import NONE_CLOSED, CountedDays, counted_days
 from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.spend import answers, close_days
-from pilotlight.errors import Conflict
+from pilotlight.errors import Conflict, Corrupt
 from pilotlight.facts.money.bill import Bill, BillDay, BilledDay, ClosedDays, MeterDay
 from pilotlight.flow.billing import meter_nodes
 from pilotlight.flow.deps import HasBudgets
 from pilotlight.ports.state import ABSENT, LARGEST, State
 from pilotlight.state_schema.billing_records import BILL, CLOSED
+from pilotlight.state_schema.table import Entry
 
 DAY = timedelta(days=1)
 
@@ -73,7 +74,7 @@ def count_days(deps: HasBudgets, now: datetime, today: MeterDay | None = None) -
 def budget_days(deps: HasBudgets, now: datetime, today: MeterDay | None = None, *, keep: bool = False) -> CountedDays:
     """The same days for the policy's budgets, the closed ones by what is kept of them; where asked, that is kept."""
     first, asked = (now - LOOK_BACK).date(), [meter for meter in meters(deps.policy.budgets, now) if meter.end]
-    found, end = CLOSED.get(deps.state, deps.name), min(meter_nodes.counted_from(deps.state, deps.name), now.date())
+    found, end = _kept(deps), min(meter_nodes.counted_from(deps.state, deps.name), now.date())
     if found is not None and (found.value.first, found.value.end) == (first, end) and answers(found.value, asked):
         return _since(deps, end, now, today, found.value)
     known = count_days(deps, now, today)
@@ -82,6 +83,14 @@ def budget_days(deps: HasBudgets, now: datetime, today: MeterDay | None = None, 
         with suppress(Conflict):  # A bill was taken in, or another tick was faster.
             CLOSED.put(deps.state, deps.name, closed, if_version=found.version if found else ABSENT)
     return known
+
+
+def _kept(deps: HasBudgets) -> Entry[ClosedDays] | None:
+    """What is kept. What cannot be read is gone within the hour, and until then days are read as without it."""
+    try:
+        return CLOSED.get(deps.state, deps.name)
+    except Corrupt:
+        return None
 
 
 def _since(
