@@ -172,13 +172,20 @@ def _left_of(metered: Usd, rows: Sequence[BilledDay], basis: CostBasis | None) -
     Rows at $0 set nothing aside, unless the budget asks for a basis that they tell: of both kinds each has its part of
     the list price. Neither do rows that are a trifle beside what was metered.
     """
-    billed, listed = sum((row.usd for row in rows), ZERO), sum((row.list_usd or ZERO for row in rows), ZERO)
     if basis is not None and any(row.amount(basis) is not None for row in rows):
-        return metered if 0 < max(billed, listed) < TRIFLE * metered else ZERO
+        return metered if no_node(rows, metered) else ZERO
+    billed, listed = sum((row.usd for row in rows), ZERO), sum((row.list_usd or ZERO for row in rows), ZERO)
     free = sum((row.list_usd or ZERO for row in rows if not row.usd), ZERO)
     if 0 < free < listed:
         return metered * free / listed
     return metered if billed < TRIFLE * metered else ZERO
+
+
+def no_node(rows: Iterable[BilledDay], metered: Usd) -> bool:
+    """Whether rows that name a node are for something else than its time: a trifle of it, or a refund alone."""
+    amounts = [(row.usd, row.list_usd or ZERO) for row in rows]
+    most = max(sum((max(ZERO, usd) for usd in each), ZERO) for each in zip(*amounts, strict=True))
+    return most < TRIFLE * metered if most else any(usd < 0 for usd, _ in amounts)
 
 
 def _usd(row: BilledDay, basis: CostBasis | None) -> Usd:
