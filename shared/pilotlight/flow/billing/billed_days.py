@@ -6,7 +6,8 @@ was set up stay metered. A cluster has one bill: what another source said of a d
 
 What budgets ask of days that the meter has closed is kept in one record (``closed``), so that a tick reads it and the
 days after it, whatever the history. It holds for an hour, for the days and budgets that it was made for, and until a
-bill is taken in: then the days are read again.
+bill is taken in: then the days are read again. Where it does not fit one record, with some 200 budgets whose days are
+all billed, each tick reads the days.
 """
 
 from collections import defaultdict
