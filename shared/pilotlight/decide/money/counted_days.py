@@ -25,7 +25,7 @@ _KINDS: dict[str, Callable[[CostLine], str]] = {
 """The name that a line has of each kind that a budget's scope can name."""
 
 
-def named(scope: BudgetScope | Literal["all"]) -> tuple[str, str]:
+def kind_and_name(scope: BudgetScope | Literal["all"]) -> tuple[str, str]:
     """The one thing that a scope names: its kind, and its name."""
     if not isinstance(scope, BudgetScope):
         return "all", ""
@@ -35,7 +35,7 @@ def named(scope: BudgetScope | Literal["all"]) -> tuple[str, str]:
 
 def scope_key(scope: BudgetScope | Literal["all"]) -> str:
     """What a scope's sums are kept under: "team red"."""
-    return " ".join(named(scope))
+    return " ".join(kind_and_name(scope))
 
 
 def billed_key(scope: BudgetScope | Literal["all"], basis: CostBasis | None) -> str:
@@ -64,7 +64,7 @@ class CountedDays:
 
     def lines(self, scope: BudgetScope | Literal["all"], day: date) -> Sequence[CostLine]:
         """Metered lines of a day that a scope counts, in their order."""
-        kind, name = named(scope)
+        kind, name = kind_and_name(scope)
         found = self._lines.get((day, kind))
         if found is None:
             found = self._lines[day, kind] = {}

@@ -21,7 +21,7 @@ from decimal import Decimal
 from math import fsum, sqrt
 from typing import Literal, NamedTuple
 
-from pilotlight.decide.money.counted_days import CountedDays, amounts, billed_key, named, scope_key, sum_parts
+from pilotlight.decide.money.counted_days import CountedDays, amounts, billed_key, kind_and_name, scope_key, sum_parts
 from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.reconciliation import Compared
 from pilotlight.facts.money.bill import BilledDay, ClosedBilled, ClosedDays, ClosedPart, CostLine
@@ -111,7 +111,7 @@ class _Own:
 
     def __init__(self, meter: Meter, known: CountedDays) -> None:
         self._meter, self._known = meter, known
-        self.metered = known.sums(*named(meter.budget.scope), meter.measure)
+        self.metered = known.sums(*kind_and_name(meter.budget.scope), meter.measure)
         self.bills: Set[date] = known.billed_days if meter.measure == "usd" else set()
 
     def total(self, day: date) -> Decimal:
