@@ -3,11 +3,13 @@
 One row is an hour of one of 4,167 nodes; each node is one team's, pool's and account's. ``apart``: each row has a
 machine and a team of its own, so that no two of them are alike; in one file and in 15.
 
-Usage: python bench/money/bill_memory.py [ROWS] (3,000,000). Each reading is a process of its own, whose peak resident
+Usage: python bench/money/bill_memory.py [ROWS] (3,000,000) [--only parquet|csv.gz|apart]. CSV.gz takes minutes, and
+written again up to half an hour on a busy machine. Each reading is a process of its own, whose peak resident
 memory (``ru_maxrss``, in MB) and seconds are printed with its dollars. Exit 1 where one is above 512 MB, or its dollars
 are not those that DuckDB sums by itself.
 """
 
+import argparse
 import subprocess
 import sys
 import tempfile
@@ -51,9 +53,12 @@ APART = (
 
 def main() -> None:
     """Write, read and judge all six."""
-    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 3_000_000
-    bad = 0
-    for name in FORMATS:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("rows", type=int, nargs="?", default=3_000_000)
+    options.add_argument("--only", choices=[*FORMATS, "apart"])
+    asked = options.parse_args()
+    rows, bad = asked.rows, 0
+    for name in [one for one in FORMATS if asked.only in (None, one)]:
         with tempfile.TemporaryDirectory() as folder:
             for again in (0, 1):
                 whole = _write(Path(folder) / f"bill-2026-12-0{1 + again}.{name}", name, rows, again)
@@ -64,7 +69,7 @@ def main() -> None:
                 print(
                     f"{what:<24} {rows * (1 + again):>10,} rows  {peak:6.0f} MB  {seconds:6.1f} s  ${usd}", flush=True
                 )
-    for files in (1, FILES):
+    for files in (1, FILES) if asked.only in (None, "apart") else ():
         with tempfile.TemporaryDirectory() as folder:
             whole = _write(Path(folder), "parquet", rows, 0, files=files)
             peak, seconds, usd = _read(f"{folder}/*.parquet", apart=True)

@@ -23,8 +23,8 @@ from pilotlight.adapters.bills.focus import FocusBills
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.money.bills.bill_scope import Rules
+from pilotlight.decide.money.counted_days import counted_days
 from pilotlight.decide.money.reconciliation import compare_with_bill, corrections
-from pilotlight.decide.money.spend import counted_days
 from pilotlight.decide.offers.offerings import offerings
 from pilotlight.facts.messages import BillExported, PodPending, Tick
 from pilotlight.facts.money.money_policy import BillScope, Budget, BudgetScope, CurrencyRate

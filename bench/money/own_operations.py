@@ -43,7 +43,7 @@ from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.reconcile import reconcile
 from pilotlight.ports.state import Page, State, Stored
-from pilotlight.state_schema.billing_records import BILL, METER
+from pilotlight.state_schema.billing_records import BILL, CLOSED, METER
 from pilotlight.units import Seconds
 from pilotlight.world.machines import WorldPool
 from pilotlight.world.simulation import World
@@ -152,7 +152,11 @@ def minute(nodes: int, budgets: int, minutes: int, days: int = 0, *, billed: boo
 
 
 def _remember(deps: Deps, days: int, *, billed: bool) -> None:
-    """Write days before that were metered, and billed by node, as today is metered, with amounts of their own."""
+    """Write days before that were metered, and billed by node, as today is metered, with amounts of their own.
+
+    The next minute reads them all, and those of the hour after it what that one kept of them.
+    """
+    CLOSED.delete(deps.state, deps.name)
     rng = random.Random(1)
     today = deps.clock.now().date()
     now = [] if not days else meter_nodes.days(deps.state, deps.name, today, today)

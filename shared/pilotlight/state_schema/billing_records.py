@@ -4,7 +4,17 @@ from datetime import date, datetime
 
 import msgspec
 
-from pilotlight.facts.money.bill import Anomaly, BillDay, HourCost, HourMark, Life, MeterDay, MeterPart, NodeCost
+from pilotlight.facts.money.bill import (
+    Anomaly,
+    BillDay,
+    ClosedDays,
+    HourCost,
+    HourMark,
+    Life,
+    MeterDay,
+    MeterPart,
+    NodeCost,
+)
 from pilotlight.facts.money.bill_files import BillFile
 from pilotlight.facts.money.budgets import Account, Charged, HeldPrice, Hold, Ladder, Refusals
 from pilotlight.facts.offers.catalog import LivePrices
@@ -94,6 +104,9 @@ COST_FROM = Table("cost-from", Format(CostFrom))
 
 BILL = Rows(Table("bill", Format(BillDay, squeezed=True), 800 * DAY_S), "rows")
 """``<cluster>/<day>/<source>``."""
+
+CLOSED = Table("closed", Format(ClosedDays, squeezed=True), HOUR_S)
+"""``<cluster>``: what budgets ask of days that are over, for the ticks of an hour. A bill that is taken in voids it."""
 
 BILL_SEEN = Table("bill-seen", Format(SeenBill), 2 * DAY_S)
 """``<cluster>``: its bill as it was read last: the same is not read again."""

@@ -136,6 +136,10 @@ CHANGED: dict[str, dict[str, str]] = {
     "a tag that is back-filled": {"Tags": '{"team": "nlp", "env": "prod"}'},
     "another price list": {"SkuPriceId": "p-2"},
     "the price in the description": {"ChargeDescription": "$98.00 per p5.48xlarge hour"},
+    "capitals of its resource, which Azure's exports change": {
+        "ResourceId": "ARN:AWS:EC2:R:1:INSTANCE/I-0ABC1234567890DEF"
+    },
+    "its machine by its name alone": {"ResourceId": "i-0abc1234567890def"},
     "a zone that is told later": {"AvailabilityZone": "use1-az2"},
     "all of them": {"Tags": "", "SkuPriceId": "p-3", "ChargeDescription": "", "AvailabilityZone": "", "SkuId": "s-2"},
 }
@@ -144,7 +148,13 @@ CHANGED: dict[str, dict[str, str]] = {
 @pytest.mark.parametrize("changed", CHANGED.values(), ids=CHANGED.keys())
 def test_a_re_export_counts_once_whatever_else_of_its_lines_changes(tmp_path: Path, changed: dict[str, str]) -> None:
     """A line is known by its resource, hour, service and category; where both files differ their sums are told."""
-    says = {"SkuPriceId": "p-1", "SkuId": "s-1", "ChargeDescription": "$98.30 per hour", "AvailabilityZone": "use1-az1"}
+    says = {
+        "ResourceId": "arn:aws:ec2:r:1:instance/i-0abc1234567890def",
+        "SkuPriceId": "p-1",
+        "SkuId": "s-1",
+        "ChargeDescription": "$98.30 per hour",
+        "AvailabilityZone": "use1-az1",
+    }
     old = [_line(day, "786.40", **says) for day in range(1, 11)]
     new = [{**_line(day, "786.40", **says), **changed} for day in range(1, 11)]
     write_export(tmp_path / "bill-a.csv", old, age=2)

@@ -9,7 +9,8 @@ import pytest
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.money.bills.bill_scope import Rules, scope_bill
 from pilotlight.decide.money.budget_limits import meters
-from pilotlight.decide.money.spend import budget_spend, counted_days
+from pilotlight.decide.money.counted_days import counted_days
+from pilotlight.decide.money.spend import budget_spend
 from pilotlight.facts.money.bill import Bill, CostLine, MeterDay
 from pilotlight.facts.money.bill_files import Line
 from pilotlight.facts.money.money_policy import BillScope, Budget, CurrencyRate

@@ -11,9 +11,10 @@ from state_tables import differing, line, measured, minutes, states
 from pilotlight.decide.money.bills.bill_scope import Rules, scope_bill
 from pilotlight.decide.money.budget_ladder import barring_step, climb_ladder, refuses
 from pilotlight.decide.money.budget_limits import meters
+from pilotlight.decide.money.counted_days import counted_days
 from pilotlight.decide.money.passed_limits import HeldNode, comes_to
 from pilotlight.decide.money.reconciliation import Compared, compare_with_bill, corrections
-from pilotlight.decide.money.spend import budget_spend, counted_days, drift, forecast
+from pilotlight.decide.money.spend import budget_spend, drift, forecast
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
 from pilotlight.facts.money.bill_files import Line

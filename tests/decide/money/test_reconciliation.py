@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pilotlight.decide.money.counted_days import counted_days
 from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.reconciliation import (
     BOUNDS,
@@ -16,7 +17,6 @@ from pilotlight.decide.money.reconciliation import (
     corrections,
     median,
 )
-from pilotlight.decide.money.spend import counted_days
 from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
 from pilotlight.tools.cli.records.bill_command import awaited_bills
 

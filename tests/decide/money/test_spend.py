@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from pilotlight.decide.money.budget_ladder import climb_ladder, figures
 from pilotlight.decide.money.budget_limits import meters
+from pilotlight.decide.money.counted_days import counted_days
 from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.reconciliation import compare_with_bill, corrections
-from pilotlight.decide.money.spend import budget_spend, counted_days, drift, forecast
+from pilotlight.decide.money.spend import budget_spend, drift, forecast
 from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
 from pilotlight.facts.money.budgets import Meter
 from pilotlight.facts.money.money_policy import Budget, BudgetScope, CostBasis, LadderStep
@@ -226,6 +227,7 @@ BASES: dict[str, tuple[Any, CostBasis | None, list[BilledDay], tuple[str, str, s
     "billed: a trifle of a node without its tag": (
         BudgetScope(team="red"), "billed", [N2, node_row("n1", "0.30", team="red")], ("0.30", "720", "0")
     ),
+    "billed: a refund alone does not name its node": ("all", "billed", [N2, node_row("n1", "-5")], ("13", "780", "0")),
     "billed, of such a bill": ("all", "billed", [N1, node_row("n2", "0")], ("750", "0", "0")),
 }  # fmt: skip
 

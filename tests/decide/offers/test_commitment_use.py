@@ -6,7 +6,7 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.decide.money.spend import CountedDays, counted_days
+from pilotlight.decide.money.counted_days import CountedDays, counted_days
 from pilotlight.decide.offers.commitment_use import commitment_use
 from pilotlight.facts.money.bill import BillDay, BilledDay, Commitment, CostLine, MeterDay
 

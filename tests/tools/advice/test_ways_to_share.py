@@ -93,7 +93,8 @@ WAYS = {
     "a pod that needs a whole device keeps one": (((70, 0.2), (5, 0.1), (5, 0.1)), A100, True, "mig", 2),
     "no slices: serving that is calm by MPS": (((25, 0.1),) * 4, None, True, "mps", 2),
     "no slices: serving that is busy not at all": (((10, 0.4),) * 4, None, True, "none", 4),
-    "no slices: a batch by MPS": (((10, 0.4),) * 4, None, False, "mps", 1),
+    "no slices: a batch by MPS, as far as its work fits": (((10, 0.4),) * 4, None, False, "mps", 2),
+    "no slices: a batch that works all the time saves nothing": (((1, 1.0),) * 7, None, False, "none", 7),
     "too large for any": (((60, 0.1),) * 3, A100, True, "none", 3),
 }
 
@@ -128,6 +129,8 @@ def test_advice_never_overfills_a_device(pods: list[tuple[float, float]], servin
     elif found.kind != "none":
         largest = sorted((one.peak_mib for one, _ in found.resources), reverse=True)
         assert sum(largest[: found.replicas]) <= MEMORY * DEVICE + 1e-6
+        busiest = sorted((one.activity for one, _ in found.resources), reverse=True)
+        assert sum(busiest[: found.replicas]) <= (CALM if serving else 1) + 1e-6
 
 
 def test_pods_of_one_object_ask_alike() -> None:

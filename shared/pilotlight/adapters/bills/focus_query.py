@@ -139,9 +139,11 @@ def keys_query(columns: Columns) -> str:
     """Makes the table ``line``: each day's lines from ``$start`` on, by a hash of what a line keeps when its export is
     written again, with how many they are, their sum, and the bytes of a ``KeyTold``.
 
-    Where no resource is told, lines of a hash are alike in their dollars alone.
+    Where no resource is told, lines of a hash are alike in their dollars alone. Exports write one resource in small
+    letters and in capitals, and a machine with its ARN and without.
     """
-    said = [f"COALESCE({_text(columns, name)}, '')" for name in _SAYS]
+    said = [f"lower(COALESCE({_text(columns, name)}, ''))" for name in _SAYS]
+    said[0] = rf"regexp_replace({said[0]}, '^arn:.*/(i-[0-9a-f]{{8,17}})$', '\1')"
     told = [_text(columns, name) for name in _SAYS_WHAT if name in columns]
     resource = f"NULLIF({_text(columns, 'ResourceId')}, '')"
     of = f"regexp_replace({_text(columns, 'ChargeDescription')}, '[0-9.,]+', '', 'g')"

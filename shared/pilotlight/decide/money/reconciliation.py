@@ -67,15 +67,16 @@ class Correction(NamedTuple):
 
 
 def compare_with_bill(
-    metered: Mapping[date, MeterDay], billed: Mapping[date, Sequence[BillDay]]
+    metered: Mapping[date, MeterDay], billed: Mapping[date, Sequence[BillDay]], begins: date | None = None
 ) -> tuple[Compared, ...]:
     """Every day and pool that is both metered and billed.
 
-    On the first day of the meter it may have begun at any hour: that day is not compared.
+    On the first day of the meter, where it ``begins`` or that of these, it may have begun at any hour: that day is not
+    compared.
     """
     found: list[Compared] = []
     for day in sorted(billed.keys() & metered.keys()):
-        if day > min(metered):
+        if day > (begins or min(metered)):
             found += _of_day(day, billed[day], metered[day])
     return tuple(found)
 

@@ -15,18 +15,17 @@ Intervals", 1991, section 4.7). It takes days for independent.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence, Set
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from math import fsum, sqrt
-from operator import attrgetter
 from typing import Literal, NamedTuple
 
+from pilotlight.decide.money.counted_days import CountedDays, amounts, billed_key, kind_and_name, scope_key, sum_parts
 from pilotlight.decide.money.metering import day_start
-from pilotlight.decide.money.reconciliation import Compared, compare_with_bill
-from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
-from pilotlight.facts.money.budgets import Forecast, Measure, Meter, Spent
+from pilotlight.decide.money.reconciliation import Compared
+from pilotlight.facts.money.bill import BilledDay, ClosedBilled, ClosedDays, ClosedPart, CostLine
+from pilotlight.facts.money.budgets import Forecast, Meter, Spent
 from pilotlight.facts.money.money_policy import BudgetScope, CostBasis
 from pilotlight.facts.workload import Finding
 from pilotlight.units import Usd, cents
@@ -44,76 +43,6 @@ DAYS = 14
 """So many whole days are looked back on: two of each day of the week."""
 
 
-_KINDS: dict[str, Callable[[CostLine], str]] = {
-    "all": lambda line: "",
-    "team": attrgetter("team"),
-    "class": attrgetter("workload_class"),
-    "pool": attrgetter("pool"),
-}
-"""The name that a line has of each kind that a budget's scope can name."""
-
-
-def _named(scope: BudgetScope | Literal["all"]) -> tuple[str, str]:
-    """The one thing that a scope names: its kind, and its name."""
-    if not isinstance(scope, BudgetScope):
-        return "all", ""
-    named = (("team", scope.team), ("class", scope.workload_class), ("pool", scope.pool))
-    return next(((kind, name) for kind, name in named if name is not None), ("all", "nobody"))
-
-
-def _amounts(lines: Sequence[CostLine], measure: Measure) -> list[Decimal]:
-    return [line.gpu_hours for line in lines] if measure == "gpu_hours" else [line.usd for line in lines]
-
-
-@dataclass(frozen=True, slots=True)
-class CountedDays:
-    """Days as they were metered and billed, sorted out once by each kind of scope that is asked for."""
-
-    metered: Mapping[date, MeterDay]
-    billed: Mapping[date, Sequence[BillDay]]
-    _sums: dict[tuple[str, Measure], dict[str, dict[date, Decimal]]] = field(default_factory=dict)
-    _lines: dict[tuple[date, str], dict[str, list[CostLine]]] = field(default_factory=dict)
-
-    def lines(self, scope: BudgetScope | Literal["all"], day: date) -> Sequence[CostLine]:
-        """Metered lines of a day that a scope counts, in their order."""
-        kind, name = _named(scope)
-        found = self._lines.get((day, kind))
-        if found is None:
-            found = self._lines[day, kind] = {}
-            for line in self.metered[day].lines if day in self.metered else ():
-                found.setdefault(_KINDS[kind](line), []).append(line)
-        return found.get(name, ())
-
-    def first(self, today: date) -> date:
-        """The first day that is known; today where none is."""
-        return min([*self.metered, *self.billed], default=today)
-
-    def sums(self, kind: str, name: str, measure: Measure) -> Mapping[date, Decimal]:
-        """What a name was metered on each day that has it."""
-        found = self._sums.get((kind, measure))
-        if found is None:
-            found = self._sums[kind, measure] = {}
-            for day, one in self.metered.items():
-                amounts = _amounts(one.lines, measure)
-                if kind == "all":
-                    found.setdefault("", {})[day] = sum(amounts, ZERO)
-                    continue
-                for own, amount in zip(map(_KINDS[kind], one.lines), amounts, strict=True):
-                    days = found.setdefault(own, {})
-                    days[day] = days.get(day, ZERO) + amount
-        return found.get(name, {})
-
-
-def counted_days(metered: Sequence[MeterDay], billed: Sequence[BillDay]) -> CountedDays:
-    """Metered and billed days; a day is billed once every source that bills has it."""
-    sources = {bill.source for bill in billed}
-    by_day: dict[date, list[BillDay]] = defaultdict(list)
-    for bill in billed:
-        by_day[bill.day].append(bill)
-    whole = {day: bills for day, bills in by_day.items() if {bill.source for bill in bills} == sources}
-    return CountedDays({day.day: day for day in metered}, whole)
-
-
 class _Day(NamedTuple):
     """Amounts of a day that are billed, and metered of what its bills do not name; ``sunk`` of the billed ones."""
 
@@ -124,6 +53,38 @@ class _Day(NamedTuple):
     @property
     def total(self) -> Decimal:
         return self.billed + self.metered
+
+
+def close_days(meters: Iterable[Meter], known: CountedDays, first: date, end: date) -> ClosedDays:
+    """What these meters ask of the days from the ``first`` to before ``end``, of days that are not closed yet."""
+    parts: dict[str, dict[date, tuple[ClosedPart, ...]]] = {}
+    bills: dict[str, dict[date, ClosedBilled]] = {}
+    metered, billed = (tuple(d for d in sorted(days) if d < end) for days in (known.metered, known.billed))
+    for meter in meters:
+        scope = meter.budget.scope
+        if scope_key(scope) not in parts:
+            by_day = {day: sum_parts(known.lines(scope, day)) for day in metered}
+            parts[scope_key(scope)] = {day: found for day, found in by_day.items() if found}
+        if meter.measure == "usd":
+            own = {day: ClosedBilled(*_of_day(meter, known, day)) for day in billed}
+            bills[billed_key(scope, meter.budget.basis)] = own
+    return ClosedDays(
+        first=first, end=end, metered=metered, billed=billed, parts=parts, bills=bills,
+        sources=tuple(sorted(known.sources)),
+        compared=tuple(
+            (c.day, c.pool, c.billed, c.metered, c.doubt, c.listed) for c in known.compared if c.day < end
+        ),
+    )  # fmt: skip
+
+
+def answers(closed: ClosedDays, meters: Iterable[Meter]) -> bool:
+    """Whether what is kept of closed days is all that these meters ask of them."""
+    return all(
+        billed_key(meter.budget.scope, meter.budget.basis) in closed.bills
+        if meter.measure == "usd"
+        else scope_key(meter.budget.scope) in closed.parts
+        for meter in meters
+    )
 
 
 def budget_spend(meter: Meter, known: CountedDays, held: Decimal, now: datetime) -> Spent:
@@ -150,8 +111,8 @@ class _Own:
 
     def __init__(self, meter: Meter, known: CountedDays) -> None:
         self._meter, self._known = meter, known
-        self.metered = known.sums(*_named(meter.budget.scope), meter.measure)
-        self.bills = known.billed if meter.measure == "usd" else {}
+        self.metered = known.sums(*kind_and_name(meter.budget.scope), meter.measure)
+        self.bills: Set[date] = known.billed_days if meter.measure == "usd" else set()
 
     def total(self, day: date) -> Decimal:
         """All of a whole day."""
@@ -170,6 +131,9 @@ class _Own:
 
 def _of_day(meter: Meter, known: CountedDays, day: date) -> _Day:
     """A day that is billed."""
+    if day < known.closed.end:
+        kept = known.closed.bills[billed_key(meter.budget.scope, meter.budget.basis)][day]
+        return _Day(kept.billed, kept.metered, kept.sunk)
     lines, bills = known.lines(meter.budget.scope, day), known.billed[day]
     told, sure = [row for bill in bills for row in bill.rows], not any(bill.doubt for bill in bills)
     rows = _of_scope(told, meter.budget.scope)
@@ -208,13 +172,20 @@ def _left_of(metered: Usd, rows: Sequence[BilledDay], basis: CostBasis | None) -
     Rows at $0 set nothing aside, unless the budget asks for a basis that they tell: of both kinds each has its part of
     the list price. Neither do rows that are a trifle beside what was metered.
     """
-    billed, listed = sum((row.usd for row in rows), ZERO), sum((row.list_usd or ZERO for row in rows), ZERO)
     if basis is not None and any(row.amount(basis) is not None for row in rows):
-        return metered if 0 < max(billed, listed) < TRIFLE * metered else ZERO
+        return metered if no_node(rows, metered) else ZERO
+    billed, listed = sum((row.usd for row in rows), ZERO), sum((row.list_usd or ZERO for row in rows), ZERO)
     free = sum((row.list_usd or ZERO for row in rows if not row.usd), ZERO)
     if 0 < free < listed:
         return metered * free / listed
     return metered if billed < TRIFLE * metered else ZERO
+
+
+def no_node(rows: Iterable[BilledDay], metered: Usd) -> bool:
+    """Whether rows that name a node are for something else than its time: a trifle of it, or a refund alone."""
+    amounts = [(row.usd, row.list_usd or ZERO) for row in rows]
+    most = max(sum((max(ZERO, usd) for usd in each), ZERO) for each in zip(*amounts, strict=True))
+    return most < TRIFLE * metered if most else any(usd < 0 for usd, _ in amounts)
 
 
 def _usd(row: BilledDay, basis: CostBasis | None) -> Usd:
@@ -223,16 +194,16 @@ def _usd(row: BilledDay, basis: CostBasis | None) -> Usd:
     return row.usd if told is None else told
 
 
-def _metered(meter: Meter, known: CountedDays, day: date) -> list[CostLine]:
+def _metered(meter: Meter, known: CountedDays, day: date) -> list[CostLine | ClosedPart]:
     """Lines that the meter counted on a day, of the parts that begin inside the period."""
     if meter.end is None:
         return []
-    found, start = known.lines(meter.budget.scope, day), day_start(day)
+    found, start = known.parts(meter.budget.scope, day), day_start(day)
     return [line for line in found if meter.start <= (line.begin or start) < meter.end]
 
 
-def _sum(meter: Meter, lines: Sequence[CostLine]) -> Decimal:
-    return sum(_amounts(lines, meter.measure), ZERO)
+def _sum(meter: Meter, lines: Iterable[CostLine | ClosedPart]) -> Decimal:
+    return sum(amounts(lines, meter.measure), ZERO)
 
 
 def _of_scope(rows: Sequence[BilledDay], scope: BudgetScope | Literal["all"]) -> list[BilledDay] | None:
@@ -248,8 +219,7 @@ def _of_scope(rows: Sequence[BilledDay], scope: BudgetScope | Literal["all"]) ->
 
 def drift(known: CountedDays) -> tuple[Finding, ...]:
     """Days and pools on which the bill and the meter are further apart than both thresholds."""
-    days = compare_with_bill(known.metered, known.billed)
-    return tuple(_drift(one) for one in days if apart(one.price, one.metered))
+    return tuple(_drift(one) for one in known.compared if apart(one.price, one.metered))
 
 
 def apart(billed: Usd, metered: Usd) -> bool:

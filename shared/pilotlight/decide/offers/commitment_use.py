@@ -10,7 +10,7 @@ from datetime import date
 from decimal import Decimal
 from typing import NamedTuple
 
-from pilotlight.decide.money.spend import CountedDays
+from pilotlight.decide.money.counted_days import CountedDays
 from pilotlight.facts.money.bill import BilledDay, CostLine
 from pilotlight.units import Usd, UsdPerHour, shorten_figure
 

@@ -41,13 +41,14 @@ KNOWN_S: Seconds = HOUR / 2
 
 
 class Slice(NamedTuple):
-    """Most memory that a pod took of its device, and the 99th percentile of its activity."""
+    """Most memory that a pod took of its device, and its activity: the 99th percentile, and the mean."""
 
     pod: str
     peak_mib: float
     activity: float
     container: str = ""
     device: str = ""
+    mean: float = 0.0
 
 
 class Replicas(NamedTuple):
@@ -159,7 +160,7 @@ def _row(
         replicas=advice,
         spare=spare,
         spare_usd=_usd(price, spare_part),
-        slices=tuple(Slice(one.pod, *peaks(one), one.container, one.device) for one in alone),
+        slices=tuple(Slice(one.pod, *peaks(one), one.container, one.device, _mean(one)) for one in alone),
     )
 
 
@@ -217,6 +218,11 @@ def peaks(one: GpuSeries) -> tuple[float, float]:
     """The most memory, and the 99th percentile of activity, of what was measured."""
     known = sorted(value for value in one.activity if not isnan(value))
     return max(v for v in one.memory if not isnan(v)), known[min(len(known) - 1, int(0.99 * len(known)))]
+
+
+def _mean(one: GpuSeries) -> float:
+    known = [value for value in one.activity if not isnan(value)]
+    return sum(known) / len(known)
 
 
 def replicas(demand: Sequence[float], running: Sequence[int], step_s: Seconds, lead_s: Seconds) -> Replicas:

@@ -216,6 +216,40 @@ class BillDay(msgspec.Struct, frozen=True, kw_only=True):
         return sum((row.usd for row in self.rows), Decimal(0))
 
 
+class ClosedPart(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Metered sums of a scope on a part of a closed day: ``begin`` is a ``CostLine``'s."""
+
+    begin: datetime | None
+    usd: Usd
+    gpu_hours: Decimal
+
+
+class ClosedBilled(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A scope's dollars of a closed day that is billed: by the bill, by the meter beside it, and sunk of the bill's."""
+
+    billed: Usd
+    metered: Usd
+    sunk: Usd
+
+
+class ClosedDays(msgspec.Struct, frozen=True, kw_only=True):
+    """All that budgets ask of days from the ``first`` to before ``end``, which the meter has closed: kept, so that a
+    tick reads one record for them.
+
+    ``parts`` are by scope ("team red"), ``bills`` by basis and scope ("billed team red"), then by day. ``compared`` has
+    the fields of ``reconciliation.Compared``. Without a day it says nothing.
+    """
+
+    first: date = date.min
+    end: date = date.min
+    metered: tuple[date, ...] = ()
+    billed: tuple[date, ...] = ()
+    sources: tuple[str, ...] = ()
+    parts: dict[str, dict[date, tuple[ClosedPart, ...]]] = {}
+    bills: dict[str, dict[date, ClosedBilled]] = {}
+    compared: tuple[tuple[date, str, Usd, Usd, bool, Usd | None], ...] = ()
+
+
 class HourSums(msgspec.Struct, frozen=True, kw_only=True):
     """Dollars by pool and by team, and GPU-hours by machine: instance type and capacity type.
 

@@ -3,22 +3,32 @@
 Only days that an export covers whole are written, from that of its first row
 up to its horizon: a partial file neither counts twice nor takes away what an earlier one had, and days before an export
 was set up stay metered. A cluster has one bill: what another source said of a day that is written is gone.
+
+What budgets ask of days that the meter has closed is kept in one record (``closed``), so that a tick reads it and the
+days after it, whatever the history. It holds for an hour, for the days and budgets that it was made for, and until a
+bill is taken in: then the days are read again. Where it does not fit one record, with some 200 budgets whose days are
+all billed, each tick reads the days.
 """
 
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 
 import msgspec
 
 from pilotlight.decide.money.bills.bill_scope import sum_rows
+from pilotlight.decide.money.budget_limits import meters
+from pilotlight.decide.money.counted_days import NONE_CLOSED, CountedDays, counted_days
 from pilotlight.decide.money.metering import day_start
-from pilotlight.decide.money.spend import CountedDays, counted_days
-from pilotlight.facts.money.bill import Bill, BillDay, BilledDay, MeterDay
+from pilotlight.decide.money.spend import answers, close_days
+from pilotlight.errors import Conflict, Corrupt
+from pilotlight.facts.money.bill import Bill, BillDay, BilledDay, ClosedDays, MeterDay
 from pilotlight.flow.billing import meter_nodes
 from pilotlight.flow.deps import HasBudgets
-from pilotlight.ports.state import State
-from pilotlight.state_schema.billing_records import BILL
+from pilotlight.ports.state import ABSENT, LARGEST, State
+from pilotlight.state_schema.billing_records import BILL, CLOSED
+from pilotlight.state_schema.table import Entry
 
 DAY = timedelta(days=1)
 
@@ -44,6 +54,7 @@ def store(state: State, cluster: str, bill: Bill, start: datetime, end: datetime
         for other in (other for other in others if other.day == day):
             BILL.delete(state, f"{cluster}/{day}/{other.source}")
         covered, day = covered + 1, day + DAY
+    CLOSED.put(state, cluster, ClosedDays())  # Over the version that one who reads the old days has seen.
     return covered
 
 
@@ -58,11 +69,37 @@ def _by_node(state: State, cluster: str, rows: Sequence[BilledDay]) -> tuple[Bil
 
 def count_days(deps: HasBudgets, now: datetime, today: MeterDay | None = None) -> CountedDays:
     """The days that budgets count: metered, billed, or both."""
-    first, last = (now - LOOK_BACK).date(), now.date()
-    return counted_days(
-        meter_nodes.days(deps.state, deps.name, first, last, meter_nodes.unmetered_nodes(deps), today),
-        days(deps.state, deps.name, first, last),
-    )
+    return _since(deps, (now - LOOK_BACK).date(), now, today)
+
+
+def budget_days(deps: HasBudgets, now: datetime, today: MeterDay | None = None, *, keep: bool = False) -> CountedDays:
+    """The same days for the policy's budgets, the closed ones by what is kept of them; where asked, that is kept."""
+    first, asked = (now - LOOK_BACK).date(), [meter for meter in meters(deps.policy.budgets, now) if meter.end]
+    found, end = _kept(deps), min(meter_nodes.counted_from(deps.state, deps.name), now.date())
+    if found is not None and (found.value.first, found.value.end) == (first, end) and answers(found.value, asked):
+        return _since(deps, end, now, today, found.value)
+    known = count_days(deps, now, today)
+    closed = close_days(asked, known, first, end)
+    if keep and len(CLOSED.format.write(closed)) <= LARGEST:
+        with suppress(Conflict):  # A bill was taken in, or another tick was faster.
+            CLOSED.put(deps.state, deps.name, closed, if_version=found.version if found else ABSENT)
+    return known
+
+
+def _kept(deps: HasBudgets) -> Entry[ClosedDays] | None:
+    """What is kept. What cannot be read is gone within the hour, and until then days are read as without it."""
+    try:
+        return CLOSED.get(deps.state, deps.name)
+    except Corrupt:
+        return None
+
+
+def _since(
+    deps: HasBudgets, first: date, now: datetime, today: MeterDay | None, closed: ClosedDays = NONE_CLOSED
+) -> CountedDays:
+    last = now.date()
+    metered = meter_nodes.days(deps.state, deps.name, first, last, meter_nodes.unmetered_nodes(deps), today)
+    return counted_days(metered, days(deps.state, deps.name, first, last), closed)
 
 
 def days(state: State, cluster: str, first: date, last: date) -> list[BillDay]:

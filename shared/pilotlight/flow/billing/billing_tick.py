@@ -15,8 +15,9 @@ import msgspec
 
 from pilotlight.decide.money.budget_ladder import figures
 from pilotlight.decide.money.budget_limits import meters
-from pilotlight.decide.money.reconciliation import Correction, compare_with_bill, corrections
-from pilotlight.decide.money.spend import DRIFT_SHARE, CountedDays, budget_spend, drift
+from pilotlight.decide.money.counted_days import CountedDays
+from pilotlight.decide.money.reconciliation import Correction, corrections
+from pilotlight.decide.money.spend import DRIFT_SHARE, budget_spend, drift
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.messages import BudgetNotice, Tick
 from pilotlight.facts.money.bill import MeterDay
@@ -47,11 +48,13 @@ def billing(deps: Deps, message: Tick | BudgetNotice, *, dry_run: bool = False) 
     did = (*pool_readings.refresh_prices(deps), *cost_anomalies.watch(deps, today))
     now = deps.state.now()
     did += (*node_costs.file(deps, now), *anchor(deps, now))
-    known = billed_days.count_days(deps, now, today)
+    known = billed_days.budget_days(deps, now, today, keep=True)
     if any(pool.canary is not None for pool in deps.policy.pools.values()):
         from pilotlight.flow.billing import canary_check
 
-        did += canary_check.watch(deps, known.metered.values(), now)
+        before = now.date() - billed_days.DAY
+        yesterday = meter_nodes.read_closed(deps.state, deps.name, before, before)
+        did += canary_check.watch(deps, [*yesterday.values(), today], now)
     stands = _budget_standings(deps, known, now)
     did += ladder_steps.climb(deps, stands, now)
     if any(budget.queues for budget in deps.policy.budgets):
@@ -67,7 +70,7 @@ def billing(deps: Deps, message: Tick | BudgetNotice, *, dry_run: bool = False) 
 
         did += waste_alert.watch(deps, now)
     _tell_drift(deps, drift(known), now)
-    _tell_learnt(deps, corrections(compare_with_bill(known.metered, known.billed)), now)
+    _tell_learnt(deps, corrections(known.compared), now)
     if today.unpriced:
         _tell_unpriced(deps, today, now)
     return _answer(did, stands, today)
@@ -75,7 +78,7 @@ def billing(deps: Deps, message: Tick | BudgetNotice, *, dry_run: bool = False) 
 
 def budget_standings(deps: HasBudgets, now: datetime) -> tuple[Spent, ...]:
     """Where every budget with a period stands, from what the state knows. Reads only the state."""
-    return _budget_standings(deps, billed_days.count_days(deps, now), now)
+    return _budget_standings(deps, billed_days.budget_days(deps, now), now)
 
 
 def _budget_standings(deps: HasBudgets, known: CountedDays, now: datetime) -> tuple[Spent, ...]:

@@ -116,6 +116,12 @@ def days(
     return [one for _, one in sorted(found.items())]
 
 
+def counted_from(state: State, cluster: str) -> date:
+    """The day from which on counting goes on: those before it are closed. The first of all where none was counted."""
+    from_ = _count_from(state, cluster)
+    return from_.day if from_ else date.min
+
+
 def nodes(state: State, cluster: str, day: date) -> dict[str, MeteredNode]:
     """A day's nodes by instance, each as the last look that brought something new of it left it."""
     parts = _parts(state, cluster, day).values()

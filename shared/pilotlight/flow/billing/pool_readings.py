@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from pilotlight.decide.money.spend import CountedDays
+from pilotlight.decide.money.counted_days import CountedDays
 from pilotlight.decide.offers.commitment_use import commitment_use
 from pilotlight.decide.offers.live_prices import learnt
 from pilotlight.decide.offers.reserved_capacity import count_unused, unused_capacity

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from pilotlight.decide.money.counted_days import CountedDays
 from pilotlight.decide.money.hourly_costs import begins
-from pilotlight.decide.money.spend import CountedDays
 from pilotlight.decide.offers.commitment_use import CommitmentUse, commitment_use
 from pilotlight.facts.money.bill import HourCost
 from pilotlight.units import Usd, UsdPerHour

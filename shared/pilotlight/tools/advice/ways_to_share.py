@@ -3,8 +3,9 @@
 Serving keeps its P99: it shares by slices of hardware, or by MPS or HAMi where what they do at once stays under half a
 device; never by time-slicing or KAI, which have no isolation and promise no turn (rules of articles 001 and 003).
 Shares of the device plugin are alike, and the scheduler puts any pods together: so many share that the largest of them
-fit at once. KAI and HAMi count a part of its own for each pod; they are told where they save, and taken where they are
-named, for they need a scheduler of their own. Pods that one object makes ask alike: for the most that one of them does.
+fit at once, and the work of the busiest in the mean: pods that work all the time would only take longer. KAI and HAMi
+count a part of its own for each pod; they are told where they save, and taken where they are named, for they need a
+scheduler of their own. Pods that one object makes ask alike: for the most that one of them does.
 
 Sources, read 2026-11-28: KAI-Scheduler docs/gpu-sharing (annotation gpu-fraction; memory is not enforced); HAMi
 docs/userguide/nvidia-device (nvidia.com/gpumem in MiB, nvidia.com/gpucores in percent; gpumem is enforced).
@@ -99,10 +100,11 @@ def _alike(slices: Sequence[Slice]) -> tuple[Slice, ...]:
     made: dict[str, list[Slice]] = defaultdict(list)
     for one in slices:
         made[made_by(one.pod)].append(one)
-    most = {maker: (max(o.peak_mib for o in of), max(o.activity for o in of)) for maker, of in made.items()}
-    return tuple(
-        one._replace(peak_mib=peak, activity=activity) for one in slices for peak, activity in (most[made_by(one.pod)],)
-    )
+    most = {
+        maker: {name: max(getattr(one, name) for one in of) for name in ("peak_mib", "activity", "mean")}
+        for maker, of in made.items()
+    }
+    return tuple(one._replace(**most[made_by(one.pod)]) for one in slices)
 
 
 def _cut(row: Waste, model: Model | None) -> SharingAdvice | None:
@@ -137,8 +139,8 @@ def _shares(row: Waste, kind: SharingWay, capacity_mib: float, serving: bool) ->
     """Equal shares, so many that any of the pods may meet on a device."""
     most = max(one.peak_mib for one in row.slices)
     fit = min(MOST_PODS, int(MEMORY * capacity_mib / most) if most else MOST_PODS)
-    if serving:
-        fit = min(fit, _calm(row.slices))
+    work = [one.activity if serving else one.mean for one in row.slices]
+    fit = min(fit, _busiest(work, CALM if serving else 1))
     if fit < 2:
         return None
     pods = len(row.slices)
@@ -193,8 +195,8 @@ def _parts(row: Waste, kind: SharingWay, capacity_mib: float, serving: bool) -> 
     )
 
 
-def _calm(slices: Sequence[Slice]) -> int:
-    """So many of the busiest that their P99s together stay under ``CALM``."""
-    busiest = sorted((one.activity for one in slices), reverse=True)
-    count = next((n for n in range(len(busiest)) if sum(busiest[: n + 1]) > CALM), len(busiest))
+def _busiest(work: Sequence[float], most: float) -> int:
+    """So many of the busiest that their work together stays under so much of a device."""
+    busiest = sorted(work, reverse=True)
+    count = next((n for n in range(len(busiest)) if sum(busiest[: n + 1]) > most + 1e-9), len(busiest))
     return max(1, count)

@@ -51,9 +51,9 @@ def test_what_a_minute_of_nodes_asks_of_the_store_is_what_was_counted(file: str)
 
 @pytest.mark.parametrize(("file", "what"), [("self.yaml", "reads"), ("self-aws.yaml", "read_units")])
 def test_what_earlier_days_ask_of_the_store_is_what_was_counted(file: str, what: str) -> None:
-    """Each of the 35 days that a minute of 100 nodes looks back on, as metered and as billed by node."""
+    """Each of the 35 days that an hour of 100 nodes looks back on, as metered and as billed by node."""
     uses = yaml.safe_load(Path("data/prices", file).read_text())["uses"]
-    fresh, old = own_operations.minute(100, 1, 2), own_operations.minute(100, 1, 2, 35, billed=True)
+    fresh, old = own_operations.minute(100, 1, 60), own_operations.minute(100, 1, 60, 35, billed=True)
     told = sum(
         uses[f"{of}_{what}"]["amount"] + 100 * uses[f"{of}_node_{what}"]["amount"] for of in ("day", "billed_day")
     )

@@ -16,7 +16,8 @@ from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.decide.money.bills.bill_scope import Rules
 from pilotlight.decide.money.budget_limits import meters
-from pilotlight.decide.money.spend import budget_spend, counted_days
+from pilotlight.decide.money.counted_days import counted_days
+from pilotlight.decide.money.spend import budget_spend
 from pilotlight.errors import BadInput
 from pilotlight.facts.money.bill import CostLine, MeterDay, MeteredNode, MeterPart
 from pilotlight.facts.money.money_policy import Budget, BudgetScope, CostBasis

@@ -6,7 +6,7 @@ import sys
 from pilotlight.tools.cli.records.state_families import TABLES
 
 FAMILIES = """ack advice ailment anomaly approved audit audit-links belief bill bill-file bill-read bill-reading
-bill-seen bill-tried burst cap charged chat cost cost-from decision event fence flush heard
+bill-seen bill-tried burst cap charged chat closed cost cost-from decision event fence flush heard
 held-price hold hour hour-mark idle inflight instances instances-gone interruption isolated ladder
 lease life look-again mark memory meter metered metering noticed open paid-idle pause pool-use
 prices prices-read proof queue reclaim reclaim-look refused rescue rest shadow silent step taken

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from pilotlight.decide.money.metering import day_start
-from pilotlight.decide.money.spend import apart
+from pilotlight.decide.money.spend import apart, no_node
 from pilotlight.facts.money.bill import BillDay, BilledDay, CostLine, MeterDay
 from pilotlight.facts.money.money_policy import CostBasis
 from pilotlight.units import Usd
@@ -51,7 +51,8 @@ class PricedDays(NamedTuple):
 def price_days(metered: Iterable[MeterDay], billed: Mapping[date, Sequence[BillDay]], basis: CostBasis) -> PricedDays:
     """Days with the dollars that their bills tell in a basis. A bill in doubt tells too little: its day stays metered.
 
-    Where a bill names no node, a pool's dollars are its own, if they are not far below the meter or a commitment's.
+    Where a bill names no node, a pool's dollars are its own, if they are not far below the meter or a commitment's. A
+    trifle of a node, as a metric's, or a refund alone is not what its time cost.
     """
     counted = {day.day: day for day in metered}
     found, told = list[MeterDay](), list[Usd]()
@@ -105,7 +106,8 @@ def _of_nodes(
     for name, own in groups.items():
         usd, mine = _sum(named[name], basis), sum((line.usd for line in own), ZERO)
         commitment = _sum([row for row in named[name] if row.commitment], basis)
-        if not name or not named[name] or not (by_node or _believed(named[name], usd, mine)):
+        rows_of = named[name]
+        if not name or not rows_of or (no_node(rows_of, mine) if by_node else not _believed(rows_of, usd, mine)):
             left += own
             continue
         told += [(line.usd * commitment / usd if usd else ZERO, line) for line in _divided(own, usd)]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pilotlight.wiring import App
 
 Pool = Annotated[str, typer.Option(help="Only this pool; left out: all of them.")]
+MOST_NAME = 80
 AsJson = Annotated[bool, typer.Option("--json", help="The outcome as JSON.")]
 
 
@@ -52,6 +53,13 @@ def person() -> str:
         return ""
 
 
+def _name(text: str) -> str:
+    """The name, where a line can show it. Raises ``BadInput``."""
+    if len(text) > MOST_NAME or not text.isprintable():
+        raise BadInput(f"--by: write the name of a person, on one line and of {MOST_NAME} letters at most")
+    return text
+
+
 def resume(pool: Pool = "", as_json: AsJson = False) -> None:
     """Take a pause back.
 
@@ -73,6 +81,7 @@ def approve(
 
     Example: pilotlight approve 01782864000000-723475b2
     """
+    by = _name(by.strip() or person())
     head, wired = line_of_brake(), _wired()
     cluster = wired.settings.cluster_name
     record = ledger.filed_decision(wired.state, cluster, decision)
@@ -81,7 +90,6 @@ def approve(
     waiting = _waiting(record)
     if not waiting:
         raise Failed(f"decision {decision} waits for no approval")
-    by = by.strip() or person()
     brake_records.approve(wired.state, cluster, decision, waiting, wired.state.now(), by)
     nodes = ", ".join(f"{count} of pool {pool}" for pool, count in waiting.items())
     held = [one for one in record.plan.held if one.code == "approval" and one.buy]

@@ -10,7 +10,7 @@ from pilotlight.settings import deployed_settings
 from pilotlight.units import cents
 
 if TYPE_CHECKING:
-    from pilotlight.decide.money.spend import CountedDays
+    from pilotlight.decide.money.counted_days import CountedDays
     from pilotlight.facts.capacity import Offering
     from pilotlight.ports.state import State
     from pilotlight.tools.advice.commitments import PaidAhead, Term
@@ -88,7 +88,7 @@ def _advised(wired: "App", clusters: list[str], terms: "list[tuple[str, Term]]")
 
 def _counted(state: "State", cluster: str) -> "CountedDays":
     """Days of late as they were metered and billed."""
-    from pilotlight.decide.money.spend import counted_days
+    from pilotlight.decide.money.counted_days import counted_days
     from pilotlight.flow.billing import billed_days, meter_nodes
     from pilotlight.flow.billing.billed_days import LOOK_BACK
 

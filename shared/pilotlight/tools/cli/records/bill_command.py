@@ -88,8 +88,8 @@ def _print_proof(proof: str, month: str, cluster: str, *, as_json: bool) -> None
 
 
 def _held(state: "State", cluster: str, first: date, last: date) -> "Held":
+    from pilotlight.decide.money.counted_days import counted_days
     from pilotlight.decide.money.reconciliation import compare_with_bill, corrections
-    from pilotlight.decide.money.spend import counted_days
     from pilotlight.flow.billing import billed_days, meter_nodes
     from pilotlight.tools.report.tables.bill_table import Held
 

@@ -217,7 +217,7 @@ def _priced(
     state: "State", cluster: str, metered: "Sequence[MeterDay]", first: date, last: date, basis: "CostBasis"
 ) -> "PricedDays":
     """A cluster's days with the dollars that its bills tell."""
-    from pilotlight.decide.money.spend import counted_days
+    from pilotlight.decide.money.counted_days import counted_days
     from pilotlight.flow.billing import billed_days
     from pilotlight.tools.advice.money.priced_days import price_days
 
@@ -265,8 +265,8 @@ def _beside(
     state: "State", clusters: Sequence[str], first: date, last: date
 ) -> "tuple[tuple[tuple[str, Correction], ...], tuple[tuple[str, Anomaly], ...]]":
     """Corrections learnt of the clusters' bills, and their odd hours, by cluster where there are several."""
+    from pilotlight.decide.money.counted_days import counted_days
     from pilotlight.decide.money.reconciliation import compare_with_bill, corrections
-    from pilotlight.decide.money.spend import counted_days
     from pilotlight.flow.billing import billed_days, meter_nodes
     from pilotlight.tools.cli.records.bill_command import LEARN
 

@@ -127,6 +127,8 @@ def import_(
         raise BadInput(f"{file}: holds no record; give what `pilotlight state export` wrote")
     state = _state()
     outcomes = [_put(state, line, replace=replace, dry_run=dry_run) for line in lines]
+    for key, _ in [] if dry_run else list(pages(state, "closed/")):
+        state.delete(key)  # Days that are over may be others now: they are read again.
     written, kept = outcomes.count("written"), outcomes.count("kept")
     if as_json:
         typer.echo(msgspec.json.encode({"written": written, "kept": kept, "dry_run": dry_run}).decode())
