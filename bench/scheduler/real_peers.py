@@ -138,13 +138,14 @@ def autoscaler_templates() -> Object:
     asked |= {"nodes": {"skipTaint": True}, "configmap": {"name": "kwok-provider-templates", "key": "templates"}}
     limits = {"cluster-autoscaler.kwok.nodegroup/min-count": "0", "cluster-autoscaler.kwok.nodegroup/max-count": "200"}
     limits["cluster-autoscaler.kwok.nodegroup/desired-count"] = "0"
-    nodes = [
+    nodes: list[Object] = [
         {
             "apiVersion": "v1",
             "kind": "Node",
             "metadata": {"name": name, "labels": {TYPE: name}, "annotations": limits},
             "status": {
-                **{key: {**_room(one), "nvidia.com/gpu": str(one.gpus)} for key in ("capacity", "allocatable")},
+                "capacity": {**_room(one), "nvidia.com/gpu": str(one.gpus)},
+                "allocatable": {**_room(one), "nvidia.com/gpu": str(one.gpus)},
                 "conditions": [{"type": "Ready", "status": "False", "reason": "KubeletNotReady"}],
             },
         }

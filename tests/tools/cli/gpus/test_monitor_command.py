@@ -130,6 +130,9 @@ def test_what_cannot_be_asked_is_no_old_figure(tmp_path: Path) -> None:
         def ask(self, function: str, *_: Any) -> Any:
             return 0 if function == "nvmlDeviceGetCount" else None
 
+        def active(self, handle: Any, uuid: str) -> float | None:
+            return None
+
     with server(Looks(Driver(), "n1", f"{tmp_path}/none.sock"), "127.0.0.1", 0) as serving:
         Thread(target=serving.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{serving.server_port}"
