@@ -7,19 +7,19 @@ asked for, and is paid for from then until it is given back, a minute at the lea
   KUBECONFIG=... python bench/scheduler/real_peers.py pilotlight
   ... karpenter      Karpenter of the kwok provider, started with INSTANCE_TYPES_FILE_PATH=(what `types` prints)
   ... autoscaler     Cluster Autoscaler with --cloud-provider=kwok --expander=priority, after `templates` was applied
-  ... trace FILE     the same pods as a trace, for `pilotlight replay --boot-seconds 10`: the models beside the tools
+  ... trace, policy  the same pods and types for the models: `pilotlight replay TRACE --policy POLICY --catalog
+                     data/catalogs/aws-us-east-1.yaml --boot-seconds 10 --detect-seconds 1 --against PEER`
 
 A cluster without other GPU nodes and waiting pods, please, and no other buyer at work on it. A quiet machine too: all
 of them run by the wall's clock.
 """
 
 import argparse
-import csv
 import json
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 from live_cloud import LiveCloud, access_of, eventually, kubeconfig, watch
-from live_run import CATALOG, Figures, Live, Object, Site, admitted, none_left, policy_of
+from live_run import CATALOG, Figures, Live, Object, Site, admitted, none_left, policy_of, policy_text
 from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
@@ -329,27 +329,42 @@ def _ready(api: Api, node: str) -> None:
         api.ask("PATCH", f"{NODES}/{node}/status", NOTHING, {"status": {"conditions": [ready]}}, MERGE_PATCH)
 
 
+def _trace(pods: Sequence[tuple[float, int, float]]) -> str:
+    models = "|".join(sorted({one.gpu_model for one in sold().values()}))
+    rows = [f"p{n:04},{at:.1f},{run_s:.1f},{gpus},1000,{models},,," for n, (at, gpus, run_s) in enumerate(pods)]
+    return "\n".join([",".join(COLUMNS), *rows])
+
+
+def _policy() -> Object:
+    """The policy of the live runs, for every class alike: a trace says none."""
+    text = policy_text("homes")
+    speeds = text["prices"]["throughput"]["batch"]
+    alike = dict.fromkeys(("batch", "training", "notebook", "serving"))
+    text["classes"] = {name: {"gpu_models": "any"} for name in alike}
+    text["prices"]["throughput"] = dict.fromkeys(alike, speeds)
+    return text
+
+
+PRINTED: Mapping[str, Callable[[Sequence[tuple[float, int, float]]], str]] = {
+    "types": lambda _: json.dumps(karpenter_types(), indent=1),
+    "templates": lambda _: json.dumps(autoscaler_templates(), indent=1),
+    "policy": lambda _: json.dumps(_policy(), indent=1),
+    "trace": _trace,
+}
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """One buyer, or what it needs."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("what", choices=("pilotlight", "karpenter", "autoscaler", "types", "templates", "trace"))
-    options.add_argument("file", nargs="?", type=Path, help="where the trace goes")
+    options.add_argument("what", choices=(*PRINTED, "pilotlight", "karpenter", "autoscaler"))
     options.add_argument("--pods", type=int, default=200)
     options.add_argument("--minutes", type=float, default=5.0)
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--idle", type=int, default=0, help="seconds that Karpenter keeps an empty machine")
     asked = options.parse_args(words)
     pods = drawn(asked.pods, asked.minutes, asked.seed)
-    if asked.what in ("types", "templates"):
-        print(json.dumps(karpenter_types() if asked.what == "types" else autoscaler_templates(), indent=1))
-        return 0
-    if asked.what == "trace":
-        with (asked.file or Path("real_peers.csv")).open("w", newline="") as out:
-            rows = csv.writer(out, lineterminator="\n")
-            rows.writerow(COLUMNS)
-            models = "|".join(sorted({one.gpu_model for one in sold().values()}))
-            for n, (at, gpus, run_s) in enumerate(pods):
-                rows.writerow((f"p{n:04}", f"{at:.1f}", f"{run_s:.1f}", gpus, 1000, models, "", "", ""))
+    if asked.what in PRINTED:
+        print(PRINTED[asked.what](pods))
         return 0
     if not kubeconfig():
         print("real_peers: KUBECONFIG names no API server", file=sys.stderr)
