@@ -147,8 +147,8 @@ def test_refusals_are_told_by_what_to_do_next(status: int, code: str, kind: type
 
 
 LATER = {
-    **{f"Could not launch On-Demand Instances. {code} - no.": "no-capacity" for code in SHORT},
-    **{f"Could not launch Spot Instances. {code} - no.": "quota" for code in OVER_QUOTA},
+    **{f"Could not launch On-Demand Instances. {code} - no.": "no-capacity" for code in sorted(SHORT)},
+    **{f"Could not launch Spot Instances. {code} - no.": "quota" for code in sorted(OVER_QUOTA)},
     "Your requested instance type (p5.48xlarge) is not supported in your requested Availability Zone (us-east-1e). "
     "Launching EC2 instance failed.": "no-capacity",
     "The requested configuration is currently not supported. Launching EC2 instance failed.": "no-capacity",

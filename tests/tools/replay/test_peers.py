@@ -55,7 +55,7 @@ def moments(records: list[dict[str, object]], event: str, key: str = "type") -> 
     ("name", "launched_s", "released_s"),
     [
         ("cluster-autoscaler", 10, 10 + 180 + 100 + 600),
-        ("cluster-autoscaler-priority:60", 10, 10 + 180 + 100 + 60),
+        ("cluster-autoscaler-priority:60", 5, 5 + 180 + 100 + 60),
         ("karpenter-pinned:60", 6, 6 + 180 + 100 + 60),
         ("karpenter-when-empty:60", 6, 6 + 180 + 100 + 60),
         ("keda", 30, 30 + 180 + 100 + 320),

@@ -7,7 +7,10 @@ from pilotlight.units import MILLI_PER_GPU, Seconds
 from pilotlight.world.machines import Machine
 from pilotlight.world.simulation import World
 
-PERIOD_S = 10.0
+PERIOD_S, FREQUENT_S = 10.0, 1.0
+"""Between looks; since frequent loops are its default a new pod, and a look that bought, begin the next at once, and a
+look takes about a second (kubernetes/autoscaler, cluster-autoscaler/loop/trigger.go).
+"""
 IDLE_S = 600.0
 DELAY_AFTER_ADD_S = 600.0
 
@@ -16,8 +19,8 @@ class ClusterAutoscaler(Ticker):
     """Every 10 s buys, for all pods that may use it, the type that wastes least; ties are random.
 
     An empty node goes after ``idle_s``, and not within 600 s of any purchase. The cluster's scheduler spreads. With
-    ``priority`` it is set up by a careful hand: the priority expander takes the type with the least dollars for a GPU,
-    and the time after a purchase is ``idle_s`` too.
+    ``priority`` it is today's, set up by a careful hand: it looks each second, the priority expander takes the type
+    with the least dollars for a GPU, and the time after a purchase is ``idle_s`` too.
     """
 
     spread = True
@@ -25,7 +28,7 @@ class ClusterAutoscaler(Ticker):
     def __init__(
         self, name: str, seed: int, *, pinned: bool = False, idle_s: Seconds = IDLE_S, priority: bool = False
     ) -> None:
-        super().__init__(name, PERIOD_S, idle_s, pinned=pinned)
+        super().__init__(name, FREQUENT_S if priority else PERIOD_S, idle_s, pinned=pinned)
         self._random, self._priority = Random(seed), priority
         self._delay_s = idle_s if priority else DELAY_AFTER_ADD_S
         self._bought_s = -self._delay_s
