@@ -3,13 +3,14 @@
 import multiprocessing
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
 
 from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.errors import Conflict, StoreFault, Unavailable
+from pilotlight.errors import BadInput, Conflict, StoreFault, Unavailable
 from pilotlight.ports.state import ABSENT
 
 
@@ -83,13 +84,6 @@ def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
     assert state.get("k") is not None
 
 
-def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
-    """A folder in the file's place is Unavailable, in one line with its path."""
-    (tmp_path / "state.db").mkdir()
-    with pytest.raises(Unavailable, match=r"state\.db"):
-        SqliteState(tmp_path / "state.db", SystemClock()).get("k")
-
-
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     """A file where the folder should be is Unavailable and names the setting."""
     (tmp_path / "file").write_text("")
@@ -119,9 +113,26 @@ def test_a_full_disk_is_unavailable(tmp_path: Path) -> None:
 
 
 def test_only_its_owner_reads_the_state(tmp_path: Path) -> None:
-    """The file is made 0600, what SQLite puts beside it too, and one that was readable for all is no more."""
-    (tmp_path / "old.db").touch(0o644)
-    for name in ("new.db", "old.db"):
+    """The file is made 0600, what SQLite puts beside it too, also where a link leads to it."""
+    (tmp_path / "link.db").symlink_to(tmp_path / "led-to.db")
+    for name in ("new.db", "link.db"):
         SqliteState(tmp_path / name, SystemClock()).put("k", b"1")
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
-    assert len(list(tmp_path.iterdir())) > 2
+    assert {"new.db", "new.db-wal", "led-to.db"} <= {path.name for path in tmp_path.iterdir()}
+
+
+@pytest.mark.parametrize("text", [None, b"", b"notes\n"], ids=["folder", "empty file", "no database"])
+def test_what_was_there_keeps_its_rights(tmp_path: Path, text: bytes | None) -> None:
+    """A folder or file that we did not make is its owner's to share; a folder is refused by its name."""
+    there = tmp_path / "there"
+    there.mkdir() if text is None else there.write_bytes(text)
+    there.chmod(0o755)
+    refused: dict[bytes | None, AbstractContextManager[object]] = {
+        None: pytest.raises(BadInput, match="is a directory; name a file"),
+        b"": nullcontext(),
+        b"notes\n": pytest.raises(StoreFault, match="not a database"),
+    }
+    with refused[text]:
+        SqliteState(there, SystemClock()).scan("")
+    assert there.stat().st_mode & 0o777 == 0o755
+    assert text is None or text == b"" or there.read_bytes() == text

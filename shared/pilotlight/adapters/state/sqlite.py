@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from pilotlight.adapters.state import new_version, too_large
-from pilotlight.errors import Conflict, StoreFault, Unavailable
+from pilotlight.errors import BadInput, Conflict, StoreFault, Unavailable
 from pilotlight.ports.state import ABSENT, LARGEST, Clock, Page, Stored
 from pilotlight.units import Seconds, clock_seconds
 
@@ -55,8 +55,10 @@ class SqliteState:
 
     def _make(self) -> None:
         with self._explained():
+            if self.path.is_dir():
+                raise BadInput(f"state {self.path}: is a directory; name a file: sqlite:{self.path / 'state.db'}")
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            _private(self.path)
+            _begin(self.path)
             self._connection().execute(_CREATE)
             self._connection().execute(_PURGE, {"now": self._now()})
         self._made = True
@@ -106,7 +108,7 @@ class SqliteState:
 
     def note_look(self, cluster: str, at: datetime) -> None:
         with suppress(OSError):
-            _private(self._watch(cluster))
+            _begin(self._watch(cluster))
             os.utime(self._watch(cluster), (at.timestamp(), at.timestamp()))
 
     def _watch(self, cluster: str) -> Path:
@@ -174,12 +176,11 @@ def _end_of(prefix: str) -> str:
     return prefix + chr(0x10FFFF)
 
 
-def _private(path: Path) -> None:
-    """Make the file its owner's alone, also one of an earlier version; what SQLite puts beside it becomes so too.
+def _begin(path: Path) -> None:
+    """Make the file, its owner's alone, where there is none; what SQLite puts beside it becomes so too.
 
-    A file that is there is not opened: to close it again would end the locks that this process has on it.
+    One that is there is somebody's: it keeps its rights. Nor is it opened, for to close it again would end the locks
+    that this process has on it.
     """
     with suppress(FileExistsError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    with suppress(PermissionError):
-        path.chmod(0o600)
+        os.close(os.open(os.path.realpath(path), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
