@@ -3,6 +3,7 @@
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from math import inf
@@ -22,6 +23,9 @@ LOOK_EVERY_S: Seconds = 0.5
 
 RESCUE_EVERY_S: Seconds = 0.25
 """How often interruptions are carried on: seconds count in them, also of a clock that runs sixty times as fast."""
+
+TOLD_AGAIN_S: Seconds = 60.0
+"""How often a fault that stays is told."""
 
 Ticked = Literal["reconcile", "billing", "bills"]
 TICKED: Mapping[Ticked, Function] = {
@@ -76,10 +80,15 @@ def _begins(app: "App", name: str, for_s: Seconds) -> bool:
 
 def _every(stop: threading.Event, seconds: Seconds, do: Callable[[], object]) -> None:
     def loop() -> None:
+        told: tuple[str, float] | None = None
         while not stop.wait(seconds):
             try:
                 do()
             except PilotlightError as error:
+                now = str(error), time.monotonic() // TOLD_AGAIN_S
+                if now == told:
+                    continue
+                told = now
                 logging.getLogger("pilotlight").warning("later", extra={"data": {"why": str(error)}})
 
     threading.Thread(target=loop, daemon=True).start()

@@ -1,5 +1,6 @@
 """``pilotlight serve``: every function on one local port, with the world on the wall clock."""
 
+import os
 import signal
 import socket
 import threading
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 WORLD_S = 3.0
 """Seconds that a world may take to answer for the first time."""
+ENDS_S = 5.0
+"""Seconds that the process may take to end once it serves no more."""
 
 
 def register(app: typer.Typer) -> None:
@@ -62,6 +65,8 @@ def serve(
     _world_answers(settings)
     listener = _listener(host, port)
     with served.alone_over(settings, f"http://{HOST}:{port}"):
+        if settings.state.startswith("sqlite:"):
+            wired.state.scan("", limit=1)  # A file that cannot be opened stops here; a shared store may come back.
         if while_stdin:
             end_with_stdin()
         if workers == 1:
@@ -148,6 +153,10 @@ def _alone(host: str, listener: socket.socket, port: int, tick: float) -> None:
         server.serve(lambda: not stop.is_set())
     finally:
         served.forget(wired.settings)
+    # Where nobody reads the log, a thread that writes there holds the end for as long.
+    last = threading.Timer(ENDS_S, os._exit, (0,))
+    last.daemon = True
+    last.start()
 
 
 def _together(host: str, listener: socket.socket, port: int, tick: float, count: int) -> None:
