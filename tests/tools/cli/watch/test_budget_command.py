@@ -81,3 +81,15 @@ def test_without_budgets_it_says_where_they_go(tmp_path: Path, monkeypatch: pyte
 def test_help_has_an_example() -> None:
     """As every command's."""
     assert "pilotlight budget --json" in run("--help").stdout
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["a policy is named", "none is"])
+def test_a_state_that_was_left_is_answered_for(
+    named: bool, deployment: SqliteState, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of records without their cluster it tells the budgets of the policy, or why there are none, as report answers."""
+    metered(deployment, date(2026, 10, 5), "1")
+    monkeypatch.setenv("PILOTLIGHT_POLICY", str(tmp_path / "policy.yaml") if named else "")
+    said = run("--state", f"sqlite:{tmp_path / 'state.db'}").stdout
+    assert ("research" in said) is named
+    assert ("no policy is named, and the built-in one has no budgets: name yours by --policy" in said) is not named

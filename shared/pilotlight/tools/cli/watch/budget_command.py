@@ -11,7 +11,7 @@ import typer
 from pilotlight.facts.policy import Policy
 from pilotlight.ports.state import State
 from pilotlight.settings import deployed_settings
-from pilotlight.tools.cli.state_option import cluster_line
+from pilotlight.tools.cli.state_option import cluster_line, line_of_records
 from pilotlight.units import shorten_figure
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def budget(as_json: Annotated[bool, typer.Option("--json", help="As JSON, with e
     wired = app(deployed_settings())
     now = wired.clock.now()
     rows = [row for cluster in wired.clusters for row in _standings(wired.for_cluster(cluster), now)]
-    head = cluster_line(known=bool(rows))
+    head = cluster_line(known=True) if rows else line_of_records(wired.state)
     if as_json:
         from pilotlight.tools.cli.printing import json_text
 
@@ -56,7 +56,10 @@ def budget(as_json: Annotated[bool, typer.Option("--json", help="As JSON, with e
 
     console().print(head, markup=False)
     if not rows:
-        typer.echo("the policy has no budgets: add some under budgets, as - {name: month, usd: 2000}")
+        if wired.settings.policy:
+            typer.echo("the policy has no budgets: add some under budgets, as - {name: month, usd: 2000}")
+        else:
+            typer.echo("no policy is named, and the built-in one has no budgets: name yours by --policy")
         return
     from pilotlight.tools.report.tables.budget_table import table
 
