@@ -34,3 +34,12 @@ def test_a_sample_that_is_sent_twice_answers_plainly(sample: str, forks: Command
     assert (first.code, second.code) == (0, 0), second
     assert SECOND[sample] in second.stdout
     assert "did:" not in second.stdout
+
+
+def test_a_world_that_is_new_beside_records_of_another_is_said(forks: CommandForks) -> None:
+    """One line on stderr, with the way to a state of its own; none where the state is new as well."""
+    words = ["send", str(SAMPLES / "google/scheduler_tick.json")]
+    kept = forks.run(words)
+    assert "was left by a world that has ended; this one is new" in kept.stderr
+    assert "PILOTLIGHT_STATE=sqlite:PATH" in kept.stderr
+    assert "a world" not in forks.run(words, {"PILOTLIGHT_STATE": "memory:"}).stderr

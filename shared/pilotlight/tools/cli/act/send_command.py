@@ -15,7 +15,7 @@ from pilotlight.codec.redact import without_login
 from pilotlight.doorway import RECEIVES, Function, Response, takes
 from pilotlight.errors import BadEvent, BadInput, Failed
 from pilotlight.settings import deployed_settings, read
-from pilotlight.tools.cli.served import header, lend, running_serve, serve_beside, settings_of
+from pilotlight.tools.cli.served import header, lend, running_serve, serve_beside, set_up, settings_of
 from pilotlight.tools.cli.state_option import PolicyFile, is_there
 from pilotlight.units import Seconds
 
@@ -200,6 +200,11 @@ def _in_process(function: Function, body: bytes, headers: dict[str, str], dry_ru
     if dry_run and not is_there(settings):
         settings = msgspec.structs.replace(settings, state="memory:")  # A question makes no file.
     wired = app(settings)
+    if not set_up(settings) and wired.state.scan("", limit=1).items:
+        sys.stderr.write(
+            f"state: {settings.state} was left by a world that has ended; this one is new and has none of its nodes: "
+            "PILOTLIGHT_STATE=sqlite:PATH gives it a state of its own\n"
+        )
     if function == "pod_pending" and dry_run:
         wired = pods_to_world.app_with_pods(wired, body, headers)
     elif function == "pod_pending":
