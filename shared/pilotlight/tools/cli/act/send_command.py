@@ -200,16 +200,18 @@ def _in_process(function: Function, body: bytes, headers: dict[str, str], dry_ru
     if dry_run and not is_there(settings):
         settings = msgspec.structs.replace(settings, state="memory:")  # A question makes no file.
     wired = app(settings)
-    if not set_up(settings) and wired.state.scan("", limit=1).items:
-        sys.stderr.write(
-            f"state: {settings.state} was left by a world that has ended; this one is new and has none of its nodes: "
-            "PILOTLIGHT_STATE=sqlite:PATH gives it a state of its own\n"
-        )
     if function == "pod_pending" and dry_run:
         wired = pods_to_world.app_with_pods(wired, body, headers)
     elif function == "pod_pending":
         pods_to_world.create(wired, body, headers)
-    return _settled(lambda: wired.receive(function, body, headers, dryrun=dry_run))
+    left = not set_up(settings) and is_there(settings) and bool(wired.state.scan("", limit=1).items)
+    answer = _settled(lambda: wired.receive(function, body, headers, dryrun=dry_run))
+    if left and answer.status == 200:  # An error is told alone.
+        sys.stderr.write(
+            f"state: {settings.state} was left by a world that has ended; this one is new and has none of its nodes: "
+            "PILOTLIGHT_STATE=sqlite:PATH gives it a state of its own\n"
+        )
+    return answer
 
 
 def _once(did: str, why: str) -> str:
