@@ -255,3 +255,13 @@ def test_pods_and_labels_come_from_kube_state_metrics(kube_state: str, tmp_path:
     rows = list(csv.DictReader(path.open(encoding="utf-8", newline="")))
     assert [row["x_Pod"] for row in rows] == ["nlp/a", "nlp/b", UNKNOWN, "", ""]
     assert sum(Decimal(row["BilledCost"]) for row in rows) == Decimal("18.016")
+
+
+def test_each_table_says_where_idle_and_shared_time_is() -> None:
+    """By pool the month's report includes it in a pool's row; --by has only what was held, and says so."""
+    whole, held = (
+        run("--since", "2026-10-05", "--until", "2026-10-05"),
+        run("--since", "2026-10-05", "--until", "2026-10-05", "--by", "pool"),
+    )
+    assert re.search(r"by pool, with idle and shared time\nt4 .* \$18\.02", whole.stdout)
+    assert re.search(r"by what each held\n.*\nt4 .* \$15\.02", held.stdout)

@@ -11,7 +11,7 @@ from pilotlight.facts.money.bill import LineKind
 from pilotlight.tools.advice.money.month import Month
 from pilotlight.tools.report.pages.replay_page import style
 from pilotlight.tools.report.pages.svg import Frame, Scale, axes, drawing, el, round_ticks
-from pilotlight.tools.report.tables.month_table import Line, notes, parts
+from pilotlight.tools.report.tables.month_table import Line, heading, notes, parts
 
 BARS = 12
 """So many lines of a part are drawn; all are in the table."""
@@ -39,7 +39,7 @@ def page(month: Month, *, title: str) -> str:
             ("a GPU-hour", f"${month.total.rate:,.2f}"),
         ],
         days=_days(month) if any(sum(day[1:]) for day in month.days) else None,
-        sections=[(heading, lines, _bars(lines)) for heading, lines in parts(month) if lines],
+        sections=[(heading(month, part), lines, _bars(lines)) for part, lines in parts(month) if lines],
         notes=notes(month),
     )
 

@@ -55,6 +55,12 @@ def parts(month: Month) -> Iterator[tuple[str, list[Line]]]:
     yield "who held most", _lines([*top, (OTHERS, month.others)] if month.others.usd else top, used)
 
 
+def heading(month: Month, title: str) -> str:
+    """A part's heading for people: by machine and pool also says that rows hold what ``report --by`` has apart."""
+    beside = title in ("by machine", "by pool") and (month.idle.usd or month.shared.usd)
+    return f"{title}, with idle and shared time" if beside else title
+
+
 def _lines(amounts: Sequence[tuple[str, Amount]], whole: Usd, *, rate: bool = False) -> list[Line]:
     rounded = cents([amount.usd for _, amount in amounts], whole)
     return [
@@ -168,7 +174,9 @@ def render(month: Month) -> RenderableType:
         )
     ]
     for title, lines in parts(month):
-        table = Sheet(Column(kind="name"), *2 * [Column(kind="figure")], Column(style="dim"), title=title)
+        table = Sheet(
+            Column(kind="name"), *2 * [Column(kind="figure")], Column(style="dim"), title=heading(month, title)
+        )
         for line, held in zip(lines, _tenths(month, lines), strict=True):
             style = "yellow" if line.name == "idle" else ""
             table.add(Text(line.name, style=style), f"{held:,.1f} h", f"${line.usd:,.2f}", line.note)

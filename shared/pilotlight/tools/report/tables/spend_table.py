@@ -40,7 +40,7 @@ class Spend(NamedTuple):
 def table(spend: Spend) -> Sheet:
     """For a terminal."""
     total = spend.total
-    title = f"{spend.first} to {spend.last}: ${total.usd:,.2f} for {total.gpu_hours:,.1f} GPU-hours"
+    title = f"{spend.first} to {spend.last}: ${total.usd:,.2f} for {total.gpu_hours:,.1f} GPU-hours, by what each held"
     sheet = Sheet(Column(spend.by, "name"), Column("GPU-hours", "figure"), Column("dollars", "figure"), title=title)
     for name, hours, usd in _shown(spend):
         sheet.add(Text(name), f"{hours:,.1f} h", f"${usd:,.2f}")
