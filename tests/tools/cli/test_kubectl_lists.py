@@ -150,3 +150,13 @@ def test_a_text_for_a_number_is_told_in_a_persons_words() -> None:
     with pytest.raises(BadInput) as refused:
         read_pods(wrong, "pods.json")
     assert "terminationGracePeriodSeconds: is a text, not a number" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "name"), [("utf-8-sig", "UTF-8 with a byte order mark"), ("utf-16", "UTF-16"), ("utf-16-be", "UTF-16")]
+)
+def test_a_file_that_powershell_wrote_is_named_by_its_encoding(encoding: str, name: str) -> None:
+    """It is refused with the way out, by whatever reads objects."""
+    text = ("\ufeff" if encoding == "utf-16-be" else "") + (EXAMPLE / "pods.json").read_text()
+    with pytest.raises(BadInput, match=rf"p\.json: is not plain UTF-8 but {name}, as PowerShell writes it; .* cmd"):
+        read_pods(text.encode(encoding), "p.json")

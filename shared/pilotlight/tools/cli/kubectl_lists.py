@@ -139,6 +139,11 @@ def _of_kind(kind: str, text: bytes, where: str) -> Iterator[tuple[msgspec.Raw, 
 
 def _members(text: bytes, where: str) -> Iterator[tuple[str, msgspec.Raw, str]]:
     """Kind, object and path of each object in a file."""
+    if encoding := next((name for mark, name in _MARKS.items() if text.startswith(mark)), ""):
+        raise BadInput(
+            f"{where}: is not plain UTF-8 but {encoding}, as PowerShell writes it; write by cmd or another shell what "
+            "`kubectl get ... -o json` prints"
+        )
     if not text.strip():
         raise BadInput(f"{where}: is empty; give what `kubectl get ... -o json` prints")
     head = _decode(msgspec.Raw(text), _Head, where, "")
@@ -177,6 +182,9 @@ def _plain(reason: str) -> str:
     wanted, got = (" or ".join(_TYPES.get(one, one) for one in text.split(" | ")) for text in found.groups())
     return f"is {got}, not {wanted}"
 
+
+_MARKS = {b"\xef\xbb\xbf": "UTF-8 with a byte order mark", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+"""First bytes of a text that is not plain UTF-8, and its encoding."""
 
 _TYPES = {
     "str": "a text",
