@@ -255,3 +255,13 @@ def test_the_next_look_is_named() -> None:
     stage.wait(MINUTE)
     answer = stage.tick()
     assert answer.look_again_at == START + timedelta(seconds=180 + 60 + 300)
+
+
+@pytest.mark.parametrize(("warm", "said"), [(1, "as a spare"), (2, "as spares")])
+def test_nodes_that_no_pod_asked_for_are_told_as_spares(warm: int, said: str) -> None:
+    """Beside what a pod gets, so that whoever sent one pod knows why more is bought."""
+    stage = Stage(pools={"one": PoolPolicy(instance_type="one", max=20, spares=SparePolicy(warm=warm))})
+    answer = stage.event(stage.submit("p"))
+    bought, spare = answer.why.split("; ")[:2]
+    assert bought == "buys 1 x one/one/on-demand"
+    assert spare == f"buys {warm} x one/one/on-demand {said}"

@@ -80,7 +80,8 @@ def _nothing(plan: Plan) -> list[str]:
 
 def _planned(call: Buy | NodeVerdict) -> str:
     if isinstance(call, Buy):
-        return f"buys {call.count} x {call.offering}"
+        ahead = "" if call.demands else " as spares" if call.count > 1 else " as a spare"
+        return f"buys {call.count} x {call.offering}{ahead}"
     return f"{'stops' if call.stop else 'releases'} {call.node}: {call.why}"
 
 
