@@ -231,9 +231,10 @@ def _cannot(run: "Provisioner", group: Group, able: Eligible) -> None:
         run.tell("refused", group, "", able.barred, rejected, code="step")
     else:
         later = [r for r in rejected if r.code in NOT_NOW]
+        closed = "; ".join(dict.fromkeys(r.why for r in later if r.code == "rule"))
         why = "nothing it may run on can be had now: " + "; ".join(f"{r.offering}: {r.why}" for r in later)
         rule: Code = "deadline" if able.why else later[0].code if later else ""
-        run.tell("waiting", group, "", able.why or why, rejected, code=rule)
+        run.tell("waiting", group, "", able.why or closed or why, rejected, code=rule)
 
 
 def _not_near(rule: NearRule, bin_: Bin) -> str:

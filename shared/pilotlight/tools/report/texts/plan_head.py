@@ -143,6 +143,9 @@ def _pods_that_wait(plan: Plan) -> Iterator[str]:
         groups = [group for group in plan.pods if group.verdict == verdict]
         if verdict == "waiting":  # For a purchase that is held its nodes stand below.
             groups = [group for group in groups if group.where not in stopped]
+            if ruled := sum(_size(group) for group in groups if group.code == "rule"):
+                yield f"{count_of(ruled, 'pod')} for the end of a rule"
+            groups = [group for group in groups if group.code != "rule"]
         if pods := sum(map(_size, groups)):
             yield f"{count_of(pods, 'pod')} {what}"
 
