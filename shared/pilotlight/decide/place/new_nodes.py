@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pilotlight.decide.fit.fit import NOBODY, Bin, fill, of_offering
+from pilotlight.decide.offers.no_pool import unpriced_pool
 from pilotlight.decide.offers.selection import Candidate, Eligible, held_back
 from pilotlight.decide.offers.spot_economics import spot_verdict
 from pilotlight.decide.place.belonging import PoolNames, wait_for_own_zone, wait_for_short_type, zones_to_ask_again
@@ -220,6 +221,8 @@ def _open(run: "Provisioner", candidate: Candidate, nodes: int, group: Group, te
 def _cannot(run: "Provisioner", group: Group, able: Eligible) -> None:
     if able.finding is not None:
         code, message = able.finding
+        if code in ("selector", "toleration") and (unsold := unpriced_pool(group.shape, run.policy, run.offerings)):
+            code, message = "no-pool", unsold
         for pod in group.pods:
             run.findings.append(
                 Finding(subject=pod.full_name, code=code, message=message, uid=pod.uid, team=group.shape.team)
