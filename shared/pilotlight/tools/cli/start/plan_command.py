@@ -252,9 +252,8 @@ def _print_homes(homes: "Sequence[PoolHome]") -> None:
 def _print_json(decided: Plan, now: datetime, ways: Sequence[GiveWay], homes: "Sequence[PoolHome]") -> None:
     from pilotlight.tools.cli.printing import json_text
 
-    typer.echo(
-        json_text({"at": now, **msgspec.structs.asdict(decided), "give_way": ways, "pool_homes": homes}, "number")
-    )
+    more = {"unpriced": len(decided.unpriced), "give_way": ways, "pool_homes": homes}
+    typer.echo(json_text({"at": now, **msgspec.structs.asdict(decided), **more}, "number"))
 
 
 def _print_text(decided: Plan, now: datetime, source: "Source", options: bool, ways: Sequence[GiveWay]) -> None:
