@@ -183,6 +183,41 @@ def test_a_node_of_unknown_price_is_not_counted_as_free(tmp_path: Path) -> None:
     )
 
 
+NIGHTS = """
+version: 1
+pools: {t4: {instance_type: g4dn.xlarge, max: 2, mode: advise, handled_by: HANDLER}}
+classes: {notebook: {gpu_models: any, may_move: [MOVE]}}
+rules:
+  - name: nights
+    when: {time: {start: "20:00", end: "07:00", timezone: Europe/Berlin}}
+    set: {avoid: {t4: [notebook]}, evict: true}
+"""
+BUSY = "busy: serving/llm-api-59bd599549-bt52z holds GPUs"
+
+
+@pytest.mark.parametrize(
+    ("at", "move", "handler", "more"),
+    [
+        ("18:25", "off-hours", "pilotlight", ""),
+        ("18:45", "off-hours", "pilotlight", "; rule nights evicts its pods at 20:00 Europe/Berlin, and releases it"),
+        ("19:10", "off-hours", "pilotlight", "; rule nights evicts its pods now, and releases it"),
+        ("19:40", "off-hours", "pilotlight", "; rule nights evicts its pods now, and releases it"),
+        ("19:10", "max-age", "pilotlight", ""),
+        ("19:10", "off-hours", "karpenter", ""),
+    ],
+)
+def test_a_busy_node_that_off_hours_empty_is_told_of_its_rule(
+    tmp_path: Path, at: str, move: str, handler: str, more: str
+) -> None:
+    """From the half hour before on, where all its pods consent and the pool's interruptions are ours."""
+    policy, pods = tmp_path / "policy.yaml", tmp_path / "pods.json"
+    policy.write_text(NIGHTS.replace("MOVE", move).replace("HANDLER", handler))
+    pods.write_text((CLUSTER / "pods.json").read_text().replace('"inference"', '"notebook"'))
+    words = ["--pods", str(pods), *FILES[2:4], "--at", f"2026-11-21T{at}:00Z", "--policy", str(policy)]
+    whys = {node["node"]: node["why"] for node in json.loads(run(*words, "--json"))["nodes"]}
+    assert whys["gpu-t4-1"] == BUSY + more
+
+
 def test_the_exit_code_says_whether_something_would_change(tmp_path: Path) -> None:
     """3 for a pipeline where it would, 0 where not; without the option always 0."""
     app = typer.Typer()
