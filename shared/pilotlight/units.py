@@ -93,6 +93,16 @@ def an_hour(usd: UsdPerHour | None) -> str:
     return "price unknown" if usd is None else f"{cents(usd)}/h"
 
 
+def of_unknown_price(nodes: int) -> str:
+    """Nodes that a sum of dollars an hour leaves out: ", 1 node of unknown price"; empty for none."""
+    return f", {count_of(nodes, 'node')} of unknown price" if nodes else ""
+
+
+def at_least(usd: UsdPerHour, left_out: int) -> str:
+    """Dollars an hour of nodes, as a least where some are left out: "at least $1.00/h"."""
+    return f"{'at least ' if left_out else ''}{cents(usd)}/h"
+
+
 def shorten_figure(figure: Decimal, places: int = 6) -> Decimal:
     """A figure without the digits that a division leaves behind; a shorter one as it is."""
     exponent = figure.as_tuple().exponent

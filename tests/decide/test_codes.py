@@ -11,11 +11,12 @@ import pytest
 from small_fleet import A100, NOW, T4, gang, offering, plan, pod, policy
 
 import pilotlight.decide
-from pilotlight.facts.capacity import Resources, Taint
+from pilotlight.facts.capacity import Offering, Resources, Taint
 from pilotlight.facts.decisions import Plan
+from pilotlight.facts.labels import GPU_PRODUCT
 from pilotlight.facts.memory import Backoff, Memory, Quarantine
 from pilotlight.facts.money.money_policy import Caps
-from pilotlight.facts.policy import ClassPolicy
+from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import Requirement
 
 OTHER = offering("other", "T4", 1, "5", taints=(Taint(key="other", effect="NoSchedule"),))
@@ -96,6 +97,59 @@ REFUSED = {
 def test_a_refusal_carries_the_code_of_its_rule(made: Plan, verdict: str, code: str) -> None:
     """Pods that get no node say by which rule, not only in words."""
     assert {(g.verdict, g.code) for g in made.pods} == {(verdict, code)}
+
+
+NEW = PoolPolicy(instance_type="zz9", labels={"here": ""})
+NO_PRICE = (
+    "pool new may take it, but no price of its type zz9 is known: add the type to a file of prices.files, or, where a "
+    'file has it, set prices.overrides["zz9/on-demand"]'
+)
+ELSEWHERE = "no pool's labels match the pod's node selector or affinity; mend the selector or add a pool"
+T4_ALONE = (Requirement(key=GPU_PRODUCT, operator="In", values=("Tesla-T4",)),)
+UNSOLD: dict[str, tuple[Policy, list[Offering], dict[str, Any], str, str]] = {
+    "its pool has no price": (policy([T4], pools={"new": NEW}), [T4], {"terms": (HERE,)}, "no-pool", NO_PRICE),
+    "a label that only the type tells": (
+        policy([T4], pools={"new": NEW}),
+        [T4],
+        {"terms": (T4_ALONE,)},
+        "no-pool",
+        NO_PRICE,
+    ),
+    "no price, and another label": (
+        policy([T4], pools={"new": PoolPolicy(instance_type="zz9")}), [T4], {"terms": (HERE,)}, "selector", ELSEWHERE,
+    ),
+    "no price, and a taint": (
+        policy([T4], pools={"new": PoolPolicy(instance_type="zz9", labels={"here": ""}, taints=OTHER.taints)}),
+        [T4],
+        {"terms": (HERE,)},
+        "selector",
+        ELSEWHERE,
+    ),
+    "no price anywhere": (
+        policy([T4]),
+        [],
+        {"terms": (HERE,)},
+        "no-pool",
+        "no price of any pool is known: add the pools' types to a file of prices.files",
+    ),
+    "no pools": (
+        policy([]),
+        [],
+        {},
+        "no-pool",
+        "the policy has no pools: pilotlight init writes those of a cluster",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("rules", "sold", "traits", "code", "why"), UNSOLD.values(), ids=UNSOLD.keys())
+def test_a_pod_without_a_pool_is_told_of_one_without_a_price(
+    rules: Policy, sold: list[Offering], traits: dict[str, Any], code: str, why: str
+) -> None:
+    """Its selector is blamed only where no pool of the policy could match it."""
+    made = plan([pod("p", **traits)], offerings=sold, rules=rules)
+    assert [(g.verdict, g.code, g.why) for g in made.pods] == [("finding", code, why)]
+    assert [(f.subject, f.code, f.message) for f in made.findings] == [("ml/p", code, why)]
 
 
 def asking(words: frozenset[str]) -> Iterator[str]:

@@ -141,6 +141,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(n for n in self.nodes if n.verdict == "release")
 
     @property
+    def unpriced(self) -> tuple[NodeVerdict, ...]:
+        """The lit nodes whose price is not known: its dollars an hour are at least what they say."""
+        return tuple(n for n in self.nodes if n.usd_per_hour is None and n.registered)
+
+    @property
     def calls(self) -> tuple[Buy | NodeVerdict, ...]:
         """Everything to be done, in order: purchases, then releases. A record has one step for each."""
         return (*self.buys, *self.releases)

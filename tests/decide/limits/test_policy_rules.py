@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_fleet import A100, NOW, T4, node, plan, pod, pods, policy
+from small_fleet import A100, NOW, T4, gang, node, plan, pod, pods, policy
 
 from pilotlight.codec.policy_file import read_policy
 from pilotlight.decide.limits.policy_rules import holds
@@ -21,6 +21,8 @@ from pilotlight.facts.money.budgets import Balance, Meter, Money
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
+from pilotlight.facts.workload import Due
+from pilotlight.tools.report.texts.plan_head import head
 
 NIGHT = RuleTime(start="20:00", end="06:00")
 NOON = RuleTime(start="11:00", end="13:00")
@@ -66,7 +68,7 @@ BUSY, IDLE = node("busy", used=1), node("idle", idle_s=30)
         (rule(budget=RuleBudget(name="research", at=0.8)), (), 0, "80", "80% of budget research is spent or held"),
         (rule(budget=RuleBudget(name="research", at=0.8)), (), 0, "79", None),
         (rule(budget=RuleBudget(name="other", at=0.1)), (), 0, "99", None),
-        (rule(time=NOON), (), 0, "0", "it is between 11:00 to 13:00 UTC"),
+        (rule(time=NOON), (), 0, "0", "it is between 11:00 and 13:00 UTC"),
         (rule(time=NIGHT), (), 0, "0", None),
         (rule(time=NOON, waiting=RuleWaiting()), (), 0, "0", None),
         (
@@ -74,7 +76,7 @@ BUSY, IDLE = node("busy", used=1), node("idle", idle_s=30)
             (),
             1,
             "0",
-            "1 pod waiting, the first for 0 s, it is between 11:00 to 13:00 UTC",
+            "1 pod waiting, the first for 0 s, it is between 11:00 and 13:00 UTC",
         ),
     ],
 )
@@ -133,7 +135,7 @@ def test_a_kept_pool_is_kept_whatever_else_would_release_it() -> None:
     """When two rules disagree nothing is taken away."""
     what, why = verdict(rule(time=NOON), rule({"idle": {"t4": "keep"}}, time=NOON), idle_s=90_000)
     assert what == "keep"
-    assert why.endswith("; rule r: it is between 11:00 to 13:00 UTC")
+    assert why.endswith("; rule r: it is between 11:00 and 13:00 UTC")
     assert verdict(idle_s=90_000)[0] == "release"
 
 
@@ -161,9 +163,36 @@ def test_move_buys_elsewhere_for_its_classes_alone() -> None:
     made = plan((pod("dev", workload_class="notebook"),), rules=policy(rules=(moved,)))
     assert [buy.pool for buy in made.buys] == ["v100x4"]
     [group] = made.pods
-    assert ("rule r: it is between 11:00 to 13:00 UTC", "class") in [(r.why, r.code) for r in group.rejected]
+    why = "rule r closes t4 until 13:00: it is between 11:00 and 13:00 UTC"
+    assert (why, "rule") in [(r.why, r.code) for r in group.rejected]
     others = plan((pod("train", workload_class="training"),), rules=policy(rules=(moved,)))
     assert [buy.pool for buy in others.buys] == ["t4"]
+
+
+@pytest.mark.parametrize("due", [None, NOW + timedelta(days=1)], ids=["no deadline", "a deadline"])
+def test_a_pod_that_only_closed_pools_would_hold_waits_for_the_rule_s_end(due: datetime | None) -> None:
+    """Nothing of it is to be mended, alone or in a gang; of one that fits none of them there is."""
+    closed = policy([T4], rules=(rule({"avoid": {"t4": ("notebook",)}}, time=NOON),))
+    why = "rule r closes t4 until 13:00: it is between 11:00 and 13:00 UTC"
+    traits: dict[str, Any] = {"workload_class": "notebook"}
+    if due is not None:
+        traits["due"] = Due(job="j", by=due, work_s=600)
+    made = plan((pod("dev", **traits),), offerings=[T4], rules=closed)
+    assert (made.buys, made.findings) == ((), ())
+    assert [(group.verdict, group.code, group.why) for group in made.pods] == [("waiting", "rule", why)]
+    assert head(made)[2] == ("waits", "1 pod for the end of a rule")
+    [unfit] = plan((pod("dev", 8, **traits),), offerings=[T4], rules=closed).pods
+    assert (unfit.verdict, unfit.code) == ("finding", "no-pool")
+    together = plan(gang("g", 2, gpus=1, workload_class="notebook"), offerings=[T4], rules=closed)
+    assert [(g.verdict, g.code) for g in together.pods] == [("waiting", "rule")]
+    assert why in together.pods[0].why
+
+
+def test_a_rule_that_more_than_the_clock_decides_names_no_hour_of_its_end() -> None:
+    """Nobody knows when pods wait no more."""
+    crowded = rule({"avoid": {"t4": ("notebook",)}}, time=NOON, waiting=RuleWaiting(pods=1))
+    [group] = plan((pod("dev", workload_class="notebook"),), offerings=[T4], rules=policy([T4], rules=(crowded,))).pods
+    assert group.why.startswith("rule r closes t4: 1 pod waiting, the first for 0 s, it is between ")
 
 
 @settings(max_examples=40)

@@ -8,7 +8,7 @@ import msgspec
 from pilotlight.facts.decisions import Buy, CallStep, Held, NodeVerdict, Plan, Record
 from pilotlight.facts.place.pod_verdicts import PodGroup
 from pilotlight.facts.workload import Finding
-from pilotlight.tools.report.texts.plan_head import head, head_of_record
+from pilotlight.tools.report.texts.plan_head import dollars, head, head_of_record
 from pilotlight.tools.report.texts.why_text import decision_lines
 
 BUY = Buy(
@@ -50,10 +50,23 @@ def test_a_plan_opens_with_five_lines() -> None:
             "1 pod for nodes on their way; 2 pods for room under a cap, budget or quota; 1 queue for quota (queue q); "
             "2 nodes for the end of a pause",
         ),
-        ("dollars", "$3.06/h now, $1.50/h after this plan (-$1.56/h)"),
+        ("dollars", "at least $3.06/h now, $1.50/h after this plan (-$1.56/h), 1 node of unknown price"),
         ("to mend", "1 pod that no node would help (x/4); 1 finding (pool t4)"),
     ]
     assert {line.text for line in head(Plan()) if line.word != "dollars"} == {"nothing"}
+
+
+def test_dollars_are_a_least_where_lit_nodes_have_no_price() -> None:
+    """Before and after by the nodes that are lit then; one that is stopped, and stands by, is none."""
+    kept, gone = (
+        NodeVerdict(node="n", pool="t4", instance="i", verdict=verdict, why="", usd_per_hour=None)
+        for verdict in ("keep", "release")
+    )
+    stopped = msgspec.structs.replace(kept, registered=False)
+    said = "at least $0.00/h now, {}$0.00/h after this plan ($0.00/h), {} of unknown price"
+    assert dollars(Plan(nodes=(kept, gone))) == said.format("at least ", "2 nodes")
+    assert dollars(Plan(nodes=(gone,))) == said.format("", "1 node")
+    assert dollars(Plan(nodes=(stopped,))) == "$0.00/h now, $0.00/h after this plan ($0.00/h)"
 
 
 def test_what_advice_alone_would_buy_waits_for_mode_act_and_not_for_capacity() -> None:

@@ -22,7 +22,7 @@ from pilotlight.facts.decisions import Buy, NodeVerdict, Plan
 from pilotlight.facts.limits.rule_policy import Rule, RuleUse, RuleWaiting
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.budgets import Money
-from pilotlight.facts.place.pod_verdicts import Rejected
+from pilotlight.facts.place.pod_verdicts import Code, Rejected
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.utilisation.pool_use import PoolUse
 from pilotlight.facts.workload import PodShape
@@ -33,6 +33,8 @@ FOR_EVER: Seconds = 10 * 365 * 86_400.0
 
 Elsewhere = Mapping[tuple[str, str], str]
 """Why nothing is bought for pods of a class in a pool, by (class, pool)."""
+
+_CLOSED: Code = "rule"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +84,21 @@ def ruled_by(
         grown |= dict.fromkeys(warm, by) if raises else {}
         kept |= {name: by for name, idle in does.idle.items() if idle == "keep"}
         released |= {name: by for name, idle in does.idle.items() if idle == "release" and name not in cooling}
-        away |= {(str(kind), name): by for name, kinds in does.avoid.items() for kind in kinds}
+        away |= _closed_by(rule, figures)
         policy = apply_set(policy, replace(does, warm=warm))
     released = {name: by for name, by in released.items() if name not in {**kept, **grown}}
     policy = _with_idle(policy, kept, released) if kept or released else policy
     return policy, Ruled(grown=grown, kept=kept, released=released, elsewhere=away)
+
+
+def _closed_by(rule: Rule, figures: str) -> Elsewhere:
+    """Pools that a rule closes for classes, each with until when, where the clock alone decides."""
+    until = f" until {rule.when.time.end}" if rule.when.time is not None and rule.when.is_time_alone else ""
+    return {
+        (str(kind), name): f"rule {rule.name} closes {name}{until}: {figures}"
+        for name, kinds in rule.does.avoid.items()
+        for kind in kinds
+    }
 
 
 def _with_idle(policy: Policy, kept: Iterable[str], released: Iterable[str]) -> Policy:
@@ -131,7 +143,7 @@ def holds(rule: Rule, view: ClusterView, money: Money, use: PoolUse | None, now:
     if when.budget is not None:
         figures.append(_spent(when.budget.name, when.budget.at, money, now))
     if when.time is not None:
-        window = f"{when.time.start} to {when.time.end} {when.time.timezone}"
+        window = f"{when.time.start} and {when.time.end} {when.time.timezone}"
         figures.append(f"it is between {window}" if in_window(when.time, now) else None)
     known = [text for text in figures if text is not None]
     return ", ".join(known) if known and len(known) == len(figures) else None
@@ -183,11 +195,20 @@ def _spent(name: str, at: float, money: Money, now: datetime) -> str | None:
 def _off_moved_pools(
     away: Elsewhere, run: Provisioner, able: Eligible, shape: PodShape, offerings: Sequence[Offering]
 ) -> Eligible:
-    """Offerings for a shape without the pools that a rule moves its class off, those named among the rejected."""
+    """Offerings for a shape without the pools that a rule moves its class off, those named among the rejected.
+
+    Where only those would do, they are held: the pod waits for the rule's end, and nothing of it is to be mended.
+    """
     kind = shape.workload_class
     barred = {one.name: away[kind, one.pool] for one in offerings if (kind, one.pool) in away}
     if not barred:
         return able
     found = run.eligible(shape, [one for one in offerings if one.name not in barred])
-    why = (Rejected(offering=name, why=by, code="class") for name, by in sorted(barred.items()))
+    if found.finding is not None:
+        would = [*able.candidates, *(candidate for candidate, _, _ in able.held)]
+        closed = tuple((c, _CLOSED, barred[c.offering.name]) for c in would if c.offering.name in barred)
+        if closed:
+            return dataclasses.replace(able, candidates=(), held=closed)
+        return dataclasses.replace(found, finding=able.finding or found.finding, rejected=able.rejected)
+    why = (Rejected(offering=name, why=by, code=_CLOSED) for name, by in sorted(barred.items()))
     return dataclasses.replace(found, rejected=(*found.rejected, *why))

@@ -1,12 +1,17 @@
 """Times of a policy: windows of the week, and at a moment the policy as rules of time alone make it."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from msgspec.structs import asdict, replace
 
 from pilotlight.decide.work import Work
-from pilotlight.facts.limits.rule_policy import RuleSet, RuleTime, RuleWhen
+from pilotlight.facts.capacity import Node
+from pilotlight.facts.limits.rule_policy import Rule, RuleSet, RuleTime, RuleWhen
 from pilotlight.facts.policy import Policy
+
+NOTICE = timedelta(minutes=30)
+"""People are told of off-hours so long before pods leave."""
 
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
@@ -24,6 +29,25 @@ def in_window(window: RuleTime, now: datetime) -> bool:
         return today in window.days and window.start <= clock < window.end
     yesterday = _DAYS[(local - timedelta(days=1)).weekday()]
     return (today in window.days and clock >= window.start) or (yesterday in window.days and clock < window.end)
+
+
+def leave_off_hours(policy: Policy, now: datetime) -> dict[tuple[str, str], Rule]:
+    """The rules by which classes that consent leave pools from half an hour on, by (pool, class)."""
+    return {
+        (pool, kind): rule
+        for rule in policy.rules
+        if rule.does.evict and rule.when.time is not None and in_window(rule.when.time, now + NOTICE)
+        for pool, kinds in rule.does.avoid.items()
+        for kind in kinds
+        if "off-hours" in policy.of_class(kind).may_move
+    }
+
+
+def emptied_by(node: Node, leave: Mapping[tuple[str, str], Rule]) -> tuple[Rule, ...]:
+    """The rules by which all of a node's pods leave, by name; none where it has no pod, or one that stays."""
+    rules = [leave.get((node.pool, pod.workload_class or "batch")) for pod in node.gpu_pods]
+    found = {rule.name: rule for rule in rules if rule is not None}
+    return () if None in rules else tuple(found[name] for name in sorted(found))
 
 
 def effective(policy: Policy, now: datetime) -> Policy:

@@ -4,13 +4,31 @@ from collections.abc import Sequence
 
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.fit.claimed_devices import CLAIMED
-from pilotlight.facts.fit.matching import selects
-from pilotlight.facts.labels import NODE_NAME, ZONE
+from pilotlight.facts.fit.matching import selects, untolerated_taint
+from pilotlight.facts.labels import (
+    ARCH,
+    CAPACITY_TYPE,
+    GPU_MEMORY,
+    GPU_MODEL,
+    GPU_PRESENT,
+    GPU_PRODUCT,
+    INSTANCE_TYPE,
+    NODE_NAME,
+    OS,
+    POOL,
+    REGION,
+    ZONE,
+)
+from pilotlight.facts.place.homes import but_home
 from pilotlight.facts.place.pod_verdicts import Code
+from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import PodShape, Requirement, unlisted_amount
 
 MOST = 4
 """So many values of a label, and so many alternatives, are said at most."""
+
+_OF_TYPE = frozenset({ARCH, GPU_MEMORY, GPU_MODEL, GPU_PRESENT, GPU_PRODUCT, REGION, ZONE})
+"""Labels that a node has by its type or zone: of a pool without a price they may not be known."""
 
 
 def no_pool(shape: PodShape, codes: set[Code], offerings: Sequence[Offering]) -> tuple[Code, str]:
@@ -42,6 +60,25 @@ def no_pool(shape: PodShape, codes: set[Code], offerings: Sequence[Offering]) ->
     if codes & {"class", "spot"}:
         return "class", f"the rules of class {shape.workload_class} leave no pool for it"
     return "no-pool", f"no pool has a node that can hold {shape.gpu} with the pod's other needs"
+
+
+def unpriced_pool(shape: PodShape, policy: Policy, offerings: Sequence[Offering]) -> str:
+    """Why a shape that no offering's labels and taints let in has no pool: there is none, or its pool has no price."""
+    if not policy.pools:
+        return "the policy has no pools: pilotlight init writes those of a cluster"
+    sold = {offering.pool for offering in offerings}
+    for name, pool in policy.pools.items():
+        if name in sold or untolerated_taint(but_home(pool.taints), shape.tolerations) is not None:
+            continue
+        known = {POOL: name, OS: "linux", INSTANCE_TYPE: pool.instance_type, CAPACITY_TYPE: pool.capacity_type}
+        known |= pool.labels
+        if selects(known, [[r for r in term if r.key in known or r.key not in _OF_TYPE] for term in shape.terms]):
+            return (
+                f"pool {name} may take it, but no price of its type {pool.instance_type} is known: add the type to a "
+                "file of prices.files, or, where a file has it, set "
+                f'prices.overrides["{pool.instance_type}/{pool.capacity_type}"]'
+            )
+    return "" if sold else "no price of any pool is known: add the pools' types to a file of prices.files"
 
 
 def _no_volume(shape: PodShape, offerings: Sequence[Offering]) -> str:

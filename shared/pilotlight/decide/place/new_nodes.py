@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pilotlight.decide.fit.fit import NOBODY, Bin, fill, of_offering
+from pilotlight.decide.offers.no_pool import unpriced_pool
 from pilotlight.decide.offers.selection import Candidate, Eligible, held_back
 from pilotlight.decide.offers.spot_economics import spot_verdict
 from pilotlight.decide.place.belonging import PoolNames, wait_for_own_zone, wait_for_short_type, zones_to_ask_again
@@ -220,6 +221,8 @@ def _open(run: "Provisioner", candidate: Candidate, nodes: int, group: Group, te
 def _cannot(run: "Provisioner", group: Group, able: Eligible) -> None:
     if able.finding is not None:
         code, message = able.finding
+        if code in ("selector", "toleration") and (unsold := unpriced_pool(group.shape, run.policy, run.offerings)):
+            code, message = "no-pool", unsold
         for pod in group.pods:
             run.findings.append(
                 Finding(subject=pod.full_name, code=code, message=message, uid=pod.uid, team=group.shape.team)
@@ -231,9 +234,10 @@ def _cannot(run: "Provisioner", group: Group, able: Eligible) -> None:
         run.tell("refused", group, "", able.barred, rejected, code="step")
     else:
         later = [r for r in rejected if r.code in NOT_NOW]
+        closed = "; ".join(dict.fromkeys(r.why for r in later if r.code == "rule"))
         why = "nothing it may run on can be had now: " + "; ".join(f"{r.offering}: {r.why}" for r in later)
         rule: Code = "deadline" if able.why else later[0].code if later else ""
-        run.tell("waiting", group, "", able.why or why, rejected, code=rule)
+        run.tell("waiting", group, "", able.why or closed or why, rejected, code=rule)
 
 
 def _not_near(rule: NearRule, bin_: Bin) -> str:

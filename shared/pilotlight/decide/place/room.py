@@ -214,7 +214,7 @@ def _refuse(run: Provisioner, gang: str, size: int, groups: list[Group]) -> None
     why = f"gang {gang}: all {size} pods or none; {kept[0].why if kept else 'not all can be held'}"
     code = kept[0].code if kept else "gang"
     for group in groups:
-        waits = code == "deadline" and not findings  # For spot: it is in time.
+        waits = code in ("deadline", "rule") and not findings  # For spot: it is in time.
         run.tell(
             "finding" if findings else "waiting" if waits else "refused",
             group,

@@ -44,6 +44,7 @@ Code = Literal[
     "unbound",
     "deadline",
     "spot-share",
+    "rule",
 ]
 """The rule that kept an offering from being chosen, or pods from getting a node; empty in records older than codes.
 
@@ -52,12 +53,13 @@ resource name), ``resource`` (another, as hugepages), ``model``, ``gpu-memory``,
 The policy: ``class``, ``spot``, ``throughput`` (models that do not compare), ``which-gpu``, ``no-pool``. Not now:
 ``price-age``, ``quarantine``, ``backoff``, ``zone`` (every zone is short: waiting costs less than what is dearer),
 ``unbound`` (its node is ready), ``gang`` (all or none), ``deadline`` (of its job: other capacity costs less, or it
-cannot be met), ``spot-share`` (as much of its team's or class's work is on spot as may be). Money and counts:
+cannot be met), ``spot-share`` (as much of its team's or class's work is on spot as may be),
+``rule`` (of the policy, which closes the pool for its class while it holds). Money and counts:
 ``step`` of a budget's ladder, ``cap``, ``budget``, ``quota`` of the cloud's account, ``stranded``,
 ``dearer`` than the choice; ``paid`` capacity that is full, or ends too soon.
 """
 
-NOT_NOW: tuple[Code, ...] = ("price-age", "quarantine", "backoff", "paid", "deadline", "spot-share")
+NOT_NOW: tuple[Code, ...] = ("price-age", "quarantine", "backoff", "paid", "deadline", "spot-share", "rule")
 """The codes of offerings that may be had later."""
 
 

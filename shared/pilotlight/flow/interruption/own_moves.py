@@ -12,7 +12,7 @@ import msgspec
 
 from pilotlight.decide.interruption.drain_plan import CORDON_S, moves_on, unsaved_work
 from pilotlight.decide.interruption.verify_notice import SOONER
-from pilotlight.decide.limits.policy_schedule import effective, in_window
+from pilotlight.decide.limits.policy_schedule import NOTICE, effective, emptied_by, leave_off_hours
 from pilotlight.decide.nodes.other_autoscalers import other_autoscalers
 from pilotlight.errors import Conflict
 from pilotlight.facts.capacity import Node
@@ -26,9 +26,6 @@ from pilotlight.flow.interruption.interrupt import interrupt, news
 from pilotlight.flow.observe.known_instances import without_stopped
 from pilotlight.flow.records import brake_records, node_marks
 from pilotlight.ports.state import ABSENT
-
-NOTICE = timedelta(minutes=30)
-"""People are told of off-hours so long before pods leave."""
 
 AGAIN = timedelta(days=1)
 """A node whose pods did not move is asked about again after so long."""
@@ -119,24 +116,17 @@ def begin_off_hours(deps: Deps) -> None:
     hour beyond that goes on working until the next day.
     """
     now, policy = deps.now(), deps.policy
-    leave = {
-        (pool, kind): rule.name
-        for rule in policy.rules
-        if rule.does.evict and rule.when.time is not None and in_window(rule.when.time, now + NOTICE)
-        for pool, kinds in rule.does.avoid.items()
-        for kind in kinds
-        if "off-hours" in policy.of_class(kind).may_move
-    }
+    leave = leave_off_hours(policy, now)
     if not leave:
         return
     going = {kept.found.instance for kept in interruption_records.open_interruptions(deps)}
     view = deps.observe()
     others = other_autoscalers(policy, view, deps.pools.describe(), now)
     for node in sorted(view.nodes, key=lambda one: one.name):
-        rules = {leave.get((node.pool, pod.workload_class or "batch"), "") for pod in node.gpu_pods}  # type: ignore[arg-type]
+        rules = emptied_by(node, leave)
         known = (node.instance or node.name) in going or node.pool in others
-        if rules and "" not in rules and not known and _is_ours(deps, node, now):
-            open_move(deps, node, OFF_HOURS, f"rule {', '.join(sorted(rules))}: off-hours begin", now)
+        if rules and not known and _is_ours(deps, node, now):
+            open_move(deps, node, OFF_HOURS, f"rule {', '.join(rule.name for rule in rules)}: off-hours begin", now)
 
 
 def begin_before_block_ends(deps: Deps) -> None:

@@ -95,7 +95,8 @@ class Glance(msgspec.Struct, frozen=True, kw_only=True):
     ticks: tuple[Ticked, ...] = ()  # When each function last came round.
     unseen: str = ""  # Why cluster and cloud could not be looked at; else empty.
     nodes: tuple[LitNode, ...] = ()  # Lit nodes of our pools.
-    usd_per_hour: UsdPerHour = Decimal(0)  # Of all that is lit.
+    usd_per_hour: UsdPerHour = Decimal(0)  # Of all that is lit, where prices are known.
+    unpriced: int = 0  # Lit nodes whose price is not known.
     waiting: tuple[Waiting, ...] = ()  # Shapes of pods without a node.
     findings: tuple[Finding, ...] = ()  # Of the look's plan.
     budgets: tuple[BudgetLeft, ...] = ()  # Each limit with what is left.

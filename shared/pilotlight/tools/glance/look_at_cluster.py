@@ -80,6 +80,7 @@ def of_plan(
     deps = site.deps
     age_s = _prices_age_s(deps, now)
     memory = ledger.recall(deps.state, deps.name).memory
+    lit = tuple(_lit(deps, plan, pools))
     seen = Glance(
         cluster=deps.name,
         at=now,
@@ -88,8 +89,9 @@ def of_plan(
         paused=tuple(_pauses(deps.state, deps.name)),
         ticks=tuple(_ticks(site, now)),
         unseen=unseen,
-        nodes=tuple(_lit(deps, plan, pools)),
+        nodes=lit,
         usd_per_hour=plan.usd_per_hour_before,
+        unpriced=len(plan.unpriced) + sum(n.verdict == "boots" and n.usd_per_hour is None for n in lit),
         waiting=tuple(_waiting(plan)),
         findings=(*(one for one in plan.findings if not one.uid), *_unread(deps)),
         budgets=tuple(_left(deps, now, stands)),

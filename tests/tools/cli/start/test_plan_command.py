@@ -159,6 +159,65 @@ def test_markdown_is_a_comment_that_formats_nothing_of_its_own() -> None:
     assert _safe("a|b `c` [d](e) @all https://x") == "a\\|b \\`c\\` \\[d\\](e) @\u200ball https:\u200b//x"
 
 
+def test_a_node_of_unknown_price_is_not_counted_as_free(tmp_path: Path) -> None:
+    """Dollars are a least, in each form; a pod that its pool may take is told of the price, not of its selector."""
+    nodes = tmp_path / "nodes.json"
+    nodes.write_text((CLUSTER / "nodes.json").read_text().replace("g4dn.xlarge", "zz9.plural"))
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        "version: 1\npools:\n  t4: {instance_type: zz9.plural, max: 2, taints: [{key: nvidia.com/gpu, value: present, "
+        "effect: NoSchedule}]}\n  a100: {instance_type: p4d.24xlarge, max: 2}\n"
+    )
+    words = ["--pods", FILES[1], "--nodes", str(nodes), "--at", FILES[5], "--policy", str(policy)]
+    least = "at least $32.77/h now, at least $32.77/h after this plan ($0.00/h), 1 node of unknown price"
+    none = tmp_path / "none.json"
+    none.write_text('{"items": []}')
+    quiet = ["--pods", str(none), *words[2:]]
+    assert f"  dollars   {least}\n" in run(*quiet)
+    assert f"- **dollars**: {least}\n" in run(*quiet, "--markdown")
+    assert json.loads(run(*quiet, "--json"))["unpriced"] == 1
+    policy.write_text(policy.read_text().replace("p4d.24xlarge", "zz9.beta"))
+    whys = {pod: group["why"] for group in json.loads(run(*words, "--json"))["pods"] for pod in group["pods"]}
+    assert whys["ml-research/train-8gpu"].startswith(
+        "pool t4 may take it, but no price of its type zz9.plural is known"
+    )
+
+
+NIGHTS = """
+version: 1
+pools: {t4: {instance_type: g4dn.xlarge, max: 2, mode: advise, handled_by: HANDLER}}
+classes: {notebook: {gpu_models: any, may_move: [MOVE]}}
+rules:
+  - name: nights
+    when: {time: {start: "20:00", end: "07:00", timezone: Europe/Berlin}}
+    set: {avoid: {t4: [notebook]}, evict: true}
+"""
+BUSY = "busy: serving/llm-api-59bd599549-bt52z holds GPUs"
+
+
+@pytest.mark.parametrize(
+    ("at", "move", "handler", "more"),
+    [
+        ("18:25", "off-hours", "pilotlight", ""),
+        ("18:45", "off-hours", "pilotlight", "; rule nights evicts its pods at 20:00 Europe/Berlin, and releases it"),
+        ("19:10", "off-hours", "pilotlight", "; rule nights evicts its pods now, and releases it"),
+        ("19:40", "off-hours", "pilotlight", "; rule nights evicts its pods now, and releases it"),
+        ("19:10", "max-age", "pilotlight", ""),
+        ("19:10", "off-hours", "karpenter", ""),
+    ],
+)
+def test_a_busy_node_that_off_hours_empty_is_told_of_its_rule(
+    tmp_path: Path, at: str, move: str, handler: str, more: str
+) -> None:
+    """From the half hour before on, where all its pods consent and the pool's interruptions are ours."""
+    policy, pods = tmp_path / "policy.yaml", tmp_path / "pods.json"
+    policy.write_text(NIGHTS.replace("MOVE", move).replace("HANDLER", handler))
+    pods.write_text((CLUSTER / "pods.json").read_text().replace('"inference"', '"notebook"'))
+    words = ["--pods", str(pods), *FILES[2:4], "--at", f"2026-11-21T{at}:00Z", "--policy", str(policy)]
+    whys = {node["node"]: node["why"] for node in json.loads(run(*words, "--json"))["nodes"]}
+    assert whys["gpu-t4-1"] == BUSY + more
+
+
 def test_the_exit_code_says_whether_something_would_change(tmp_path: Path) -> None:
     """3 for a pipeline where it would, 0 where not; without the option always 0."""
     app = typer.Typer()

@@ -119,6 +119,17 @@ def test_a_cluster_at_work_needs_nobody() -> None:
         assert said in text
 
 
+def test_a_lit_node_of_unknown_price_is_not_counted_as_free() -> None:
+    """The sum is a least, and says of how many nodes it knows nothing."""
+    on = Stage()
+    on.event(on.submit("a", run_s=7200))
+    on.minutes(10)
+    on.event(on.submit("b", gpus=8, gpu_models=("A100",)))
+    found = seen(on, offerings=())
+    assert (len(found.nodes), found.unpriced) == (2, 2)
+    assert "lit: 1 node, 1 on its way, at least $0.00/h, 2 nodes of unknown price" in shown(found)
+
+
 def test_the_bills_function_says_when_it_last_looked() -> None:
     """Read, unread, or as it was: a minute ago. Where no bill is set up it has nothing to do, and nothing is said."""
     for bills, ages in ((Unasked(), {60.0}), (None, set())):

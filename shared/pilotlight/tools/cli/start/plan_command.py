@@ -21,6 +21,7 @@ from pilotlight.tools.cli.terminal import console_of
 from pilotlight.tools.cli.value_of_wait import ValueOfWait, with_value_of_wait
 
 if TYPE_CHECKING:
+    from pilotlight.facts.decisions import NodeVerdict
     from pilotlight.facts.policy import Policy
     from pilotlight.flow.deps import Deps
     from pilotlight.flow.observe.snapshot import Snapshot
@@ -189,7 +190,28 @@ def decide(dry: "App") -> "tuple[Snapshot, Plan]":
 
     snapshot, decided = preview(_as_if_it_may_act(dry.deps), releases=True)
     _, unbuyable = dry.price_offerings()
-    return snapshot, msgspec.structs.replace(decided, findings=(*decided.findings, *unbuyable))
+    nodes = _with_off_hours(decided, snapshot, dry.policy)
+    return snapshot, msgspec.structs.replace(decided, nodes=nodes, findings=(*decided.findings, *unbuyable))
+
+
+def _with_off_hours(decided: Plan, snapshot: "Snapshot", policy: "Policy") -> "tuple[NodeVerdict, ...]":
+    """The verdicts, in which a node that off-hours empty says so: a drain does that, and no plan."""
+    if not any(rule.does.evict for rule in policy.rules):
+        return decided.nodes
+    from pilotlight.decide.limits.policy_schedule import emptied_by, in_window, leave_off_hours
+
+    leave, words = leave_off_hours(policy, snapshot.now), dict[str, str]()
+    for node in snapshot.view.nodes:
+        ours = node.pool in policy.pools and policy.pools[node.pool].handled_by == "pilotlight"
+        for rule in emptied_by(node, leave) if ours and node.pool not in snapshot.others else ():
+            time = rule.when.time
+            now = time is None or in_window(time, snapshot.now)
+            when = "now" if time is None or now else f"at {time.start} {time.timezone}"
+            words[node.name] = f"{words.get(node.name, '')}; rule {rule.name} evicts its pods {when}, and releases it"
+    return tuple(
+        msgspec.structs.replace(node, why=node.why + words.get(node.node, "")) if node.verdict == "keep" else node
+        for node in decided.nodes
+    )
 
 
 def _as_if_it_may_act(deps: "Deps") -> "Deps":
@@ -252,9 +274,8 @@ def _print_homes(homes: "Sequence[PoolHome]") -> None:
 def _print_json(decided: Plan, now: datetime, ways: Sequence[GiveWay], homes: "Sequence[PoolHome]") -> None:
     from pilotlight.tools.cli.printing import json_text
 
-    typer.echo(
-        json_text({"at": now, **msgspec.structs.asdict(decided), "give_way": ways, "pool_homes": homes}, "number")
-    )
+    more = {"unpriced": len(decided.unpriced), "give_way": ways, "pool_homes": homes}
+    typer.echo(json_text({"at": now, **msgspec.structs.asdict(decided), **more}, "number"))
 
 
 def _print_text(decided: Plan, now: datetime, source: "Source", options: bool, ways: Sequence[GiveWay]) -> None:

@@ -9,7 +9,7 @@ from pilotlight.tools.glance.glance import Glance, Ticked
 from pilotlight.tools.report.tables.sheet import Column, Sheet
 from pilotlight.tools.report.texts.first_work_text import steps_line
 from pilotlight.tools.report.texts.why_text import FATE
-from pilotlight.units import an_hour, cents, count_of, human
+from pilotlight.units import an_hour, at_least, cents, count_of, human, of_unknown_price
 
 
 def lines(seen: Glance) -> Iterator[RenderableType]:
@@ -46,7 +46,8 @@ def _lit(seen: Glance) -> str:
         return "not known"
     boots = sum(node.verdict == "boots" for node in seen.nodes)
     coming = f", {boots} on {'its' if boots == 1 else 'their'} way" if boots else ""
-    return f"{count_of(len(seen.nodes) - boots, 'node')}{coming}, {cents(seen.usd_per_hour)}/h"
+    usd = f"{at_least(seen.usd_per_hour, seen.unpriced)}{of_unknown_price(seen.unpriced)}"
+    return f"{count_of(len(seen.nodes) - boots, 'node')}{coming}, {usd}"
 
 
 def _tick(tick: Ticked) -> str:

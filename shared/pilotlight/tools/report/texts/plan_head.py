@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pilotlight.facts.decisions import BrakeCode, Buy, NodeVerdict, Plan, Record, known_per_hour
 from pilotlight.facts.place.pod_verdicts import PodGroup, Verdict
 from pilotlight.facts.workload import CLAIM_REFUSED, Finding
-from pilotlight.units import UsdPerHour, cents, count_of
+from pilotlight.units import UsdPerHour, at_least, cents, count_of, of_unknown_price
 
 NAMED = 2
 """Pods, nodes and offerings that a line names; more are counted."""
@@ -79,7 +79,10 @@ def dollars(plan: Plan) -> str:
     )
     change = bought - released
     sign = "+" if change > 0 else "-" if change < 0 else ""
-    return f"{cents(now)}/h now, {cents(now + change)}/h after this plan ({sign}{cents(abs(change))}/h)"
+    unknown = len(plan.unpriced)
+    stay = sum(node.verdict == "keep" for node in plan.unpriced)
+    changed = f"({sign}{cents(abs(change))}/h){of_unknown_price(unknown)}"
+    return f"{at_least(now, unknown)} now, {at_least(now + change, stay)} after this plan {changed}"
 
 
 def _bought(plan: Plan) -> UsdPerHour:
@@ -143,6 +146,9 @@ def _pods_that_wait(plan: Plan) -> Iterator[str]:
         groups = [group for group in plan.pods if group.verdict == verdict]
         if verdict == "waiting":  # For a purchase that is held its nodes stand below.
             groups = [group for group in groups if group.where not in stopped]
+            if ruled := sum(_size(group) for group in groups if group.code == "rule"):
+                yield f"{count_of(ruled, 'pod')} for the end of a rule"
+            groups = [group for group in groups if group.code != "rule"]
         if pods := sum(map(_size, groups)):
             yield f"{count_of(pods, 'pod')} {what}"
 
