@@ -86,12 +86,12 @@ def test_an_adapter_that_asks_twice_by_other_names_is_caught(monkeypatch: pytest
             return change(api, deadline, path.partition("?")[0], shape, anew, OPEN)
 
     monkeypatch.setattr(GoogleRest, "change", twice)
-    with on_gke(3, patch=monkeypatch):
-        found = broken(run(3, 16, MORE))
+    with on_gke(11, patch=monkeypatch):
+        found = broken(run(11, 16, MORE))
     assert any("double_buys" in each for each in found)
 
 
-AMID = {"gke": (on_gke, (0, 4)), "karpenter": (on_karpenter, (0, 3)), "queue": (on_queue, (5, 6))}
+AMID = {"gke": (on_gke, (0, 4)), "karpenter": (on_karpenter, (0, 3)), "queue": (on_queue, (9, 14))}
 
 
 @pytest.mark.parametrize("cloud", AMID)
@@ -183,7 +183,7 @@ QUEUE_BUGS = {
         "cap_overruns",
     ),
     "a request goes whatever has become of it since the look": (
-        QUEUE_SEED,
+        23,
         Bug(f"{QUEUE}.call_off", '"preconditions": read}', '"gracePeriodSeconds": 0}'),
         "killed_work",
     ),
