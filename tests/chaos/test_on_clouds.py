@@ -116,8 +116,8 @@ def test_gke_s_own_faults_are_met() -> None:
 
 
 AMID_BUGS = {
-    "an old error of an instance of GKE's refuses it": (on_gke, 1),
-    "what a group of GKE's tries for ever is not called off": (on_gke, 1),
+    "an old error of an instance of GKE's refuses it": (on_gke, 19),
+    "what a group of GKE's tries for ever is not called off": (on_gke, 24),
 }
 
 
