@@ -11,6 +11,9 @@ PACKAGE = Path(__file__).resolve().parents[2] / "shared" / "pilotlight"
 ALLOWED = {
     # Pure functions of small values, bounded, keyed by the values themselves.
     "codec/kubernetes/pods/requests.py:known_quantity": "a quantity's text, of which a cluster has few",
+    "codec/kubernetes/pods/pods.py:image_name": "an image's text, the same for many pods of a look",
+    "codec/kubernetes/pods/requests.py:_requests_of": "what pods that ask alike ask for, up to 1,024 such",
+    "facts/workload.py:is_gpu": "the name of a resource, read for every pod and node",
     "decide/demand/classify.py:_by_name": "the beginning of what a template's pods run, which takes long to read",
     "decide/fit/cel.py:_compiled": "a selector's text, which takes long to read",
     "decide/job_deadlines/job_deadlines.py:_plan": "five figures of a job, whose table takes long to work out",
@@ -30,6 +33,7 @@ ALLOWED = {
     "tools/serve/live/live_page.py:page": "files of the package",
     "tools/glance/gpu_rows.py:parts": "a field of a row, not of the module",
     "tools/lint/policy_keys.py:_comments": "comments of types of the source",
+    "tools/cli/terminal.py:teach_rich": "done once in a process",
     "wiring.py:_deployed": "the app of this process",
 }
 """By file and name, and the reason why it may outlive a look."""
