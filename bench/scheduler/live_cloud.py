@@ -197,7 +197,7 @@ class LiveCloud:
         offering = self.comes_as(one)
         meta = {"name": one.name, "labels": {**offering.labels, HOSTNAME: one.name, "homes-live": self.mark}}
         taints = [msgspec.to_builtins(taint) for taint in self.policy.pools[one.pool].taints]
-        room = self._room(offering)
+        room = room_of(offering)
         starting = {"type": "Ready", "status": "False", "reason": "KubeletNotReady", **_now()}
         body = {"apiVersion": "v1", "kind": "Node", "metadata": meta}
         spec = {"providerID": f"world:///{one.name}", "taints": taints}
@@ -219,7 +219,7 @@ class LiveCloud:
             self._at(time.monotonic() + 0.1, lambda: self._plug_in(one))
         elif one.name in self.machines:
             offering = self.comes_as(one)
-            full = {**self._room(offering), offering.resource: str(offering.gpus)}
+            full = {**room_of(offering), offering.resource: str(offering.gpus)}
             self._patch(one, {"capacity": full, "allocatable": full})
 
     def _tell(self, one: Machine, reason: str) -> None:
@@ -237,9 +237,11 @@ class LiveCloud:
     def _patch(self, one: Machine, status: Object) -> None:
         self.api.ask("PATCH", f"{NODES}/{one.name}/status", NOTHING, {"status": status}, MERGE_PATCH)
 
-    def _room(self, offering: Offering) -> dict[str, str]:
-        free = offering.resources
-        return {"cpu": f"{free.cpu_milli}m", "memory": str(free.memory), "pods": str(free.pods)}
+
+def room_of(offering: Offering) -> dict[str, str]:
+    """CPU, memory and pods of a node, beside its GPUs, as quantities."""
+    free = offering.resources
+    return {"cpu": f"{free.cpu_milli}m", "memory": str(free.memory), "pods": str(free.pods)}
 
 
 def _now() -> dict[str, str]:

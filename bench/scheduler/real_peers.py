@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,7 +29,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from live_cloud import LiveCloud, access_of, eventually, kubeconfig, watch
+from live_cloud import LiveCloud, access_of, eventually, kubeconfig, room_of, watch
 from live_run import CATALOG, Figures, Live, Object, Site, admitted, none_left, policy_of, policy_text
 from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file
@@ -119,7 +119,7 @@ def karpenter_types() -> list[Object]:
             "name": name,
             "architecture": "amd64",
             "operatingSystems": ["linux"],
-            "resources": {**_room(one), "nvidia.com/gpu": str(one.gpus), "ephemeral-storage": "200Gi"},
+            "resources": {**room_of(one), "nvidia.com/gpu": str(one.gpus), "ephemeral-storage": "200Gi"},
             "offerings": [
                 {
                     "Price": float(one.usd_per_hour),
@@ -144,8 +144,8 @@ def autoscaler_templates() -> Object:
             "kind": "Node",
             "metadata": {"name": name, "labels": {TYPE: name}, "annotations": limits},
             "status": {
-                "capacity": {**_room(one), "nvidia.com/gpu": str(one.gpus)},
-                "allocatable": {**_room(one), "nvidia.com/gpu": str(one.gpus)},
+                "capacity": {**room_of(one), "nvidia.com/gpu": str(one.gpus)},
+                "allocatable": {**room_of(one), "nvidia.com/gpu": str(one.gpus)},
                 "conditions": [{"type": "Ready", "status": "False", "reason": "KubeletNotReady"}],
             },
         }
@@ -163,11 +163,6 @@ def autoscaler_templates() -> Object:
         for name, data in texts.items()
     ]
     return {"apiVersion": "v1", "kind": "List", "items": items}
-
-
-def _room(one: Offering) -> dict[str, str]:
-    free = one.resources
-    return {"cpu": f"{free.cpu_milli}m", "memory": str(free.memory), "pods": str(free.pods)}
 
 
 class Bought(LiveCloud):
@@ -255,7 +250,7 @@ def _peer(buyer: str, pods: Sequence[tuple[float, int, float]], idle_s: int) -> 
     config = kubeconfig()
     site = Site(Api(of_file(Path(config))), access_of(config), "")
     run = Run(site, pods)
-    with _node_pool(site.api, idle_s) if buyer == "karpenter" else _nothing():
+    with _node_pool(site.api, idle_s) if buyer == "karpenter" else nullcontext():
         for watched in (run._pods, lambda: _keep(run, buyer), lambda: _bill(run, buyer)):
             threading.Thread(target=watched, daemon=True).start()
         try:
@@ -267,11 +262,6 @@ def _peer(buyer: str, pods: Sequence[tuple[float, int, float]], idle_s: int) -> 
             with suppress(PilotlightError):
                 site.api.ask("DELETE", run.space, NOTHING)
             site.api.ask("DELETE", f"/api/v1/namespaces/{run.mark}", NOTHING)
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
 
 
 @contextmanager

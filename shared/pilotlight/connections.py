@@ -238,9 +238,9 @@ def open_cluster(
 
 
 def account_at(
-    settings: Settings, policy: "Policy", clock: "Clock | None" = None, api: object = None
+    settings: Settings, policy: "Policy", clock: "Clock | None" = None, cluster: object = None
 ) -> "CloudAccount":
-    """Account that a cluster's cloud is opened with; ``api`` is what has the cluster's API server."""
+    """Account that a cluster's cloud is opened with; a ``cluster`` gives its API server."""
     from pilotlight.adapters.clocks import SystemClock
     from pilotlight.ports.clouds import CloudAccount
 
@@ -251,7 +251,7 @@ def account_at(
         environ=settings.environ,
         role=settings.role_arn,
         reserved={name: p.instance_type for name, p in policy.pools.items() if p.capacity_type == "reserved"},
-        api=getattr(api, "api", None),
+        api=getattr(cluster, "api", None),
     )
 
 

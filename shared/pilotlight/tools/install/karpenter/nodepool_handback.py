@@ -51,19 +51,24 @@ def give_back(api: Api, names: Collection[str], now: datetime, *, dry_run: bool)
     """Give these their limits back, or all where none is named. Raises ``Conflict`` where one changes again and again:
     Karpenter itself writes its counts into a NodePool at any time.
     """
-    for name in sorted(our_limits(api)):
-        if names and name not in names:
-            continue
-        for left in reversed(range(TRIES)):
-            pool = our_limits(api).get(name)
-            if pool is None:
-                break  # Another hand gave it back.
-            try:
-                yield _given_back(api, pool, now, dry_run)
-                break
-            except Conflict:
-                if not left:
-                    raise
+    for name, pool in sorted(our_limits(api).items()):
+        if not names or name in names:
+            yield from _tried(api, name, pool, now, dry_run)
+
+
+def _tried(api: Api, name: str, pool: dict[str, Any], now: datetime, dry: bool) -> Iterator[Told]:
+    """One as it was read, then as it stands now; nothing where another hand gave it back meanwhile."""
+    read: dict[str, Any] | None = pool
+    for left in reversed(range(TRIES)):
+        if read is None:
+            return
+        try:
+            yield _given_back(api, read, now, dry)
+            return
+        except Conflict:
+            if not left:
+                raise
+            read = our_limits(api).get(name)
 
 
 def _given_back(api: Api, pool: dict[str, Any], now: datetime, dry: bool) -> Told:
