@@ -7,6 +7,7 @@ import json
 from decimal import Decimal
 from typing import Any
 
+import msgspec
 import pytest
 from harness.faults.luck import Outage
 from harness.judges.hard_caps import passed, unseen
@@ -83,10 +84,10 @@ POLICY = Policy(
 class Bench:
     """A node that runs red's pod, and the judge beside it."""
 
-    def __init__(self) -> None:
-        books = StrangersBooks(POLICY)
+    def __init__(self, policy: Policy = POLICY) -> None:
+        books = StrangersBooks(policy)
         self.world = World(CATALOG, [WorldPool(name=POOL, instance_type="one", max=1)], log=books.log)
-        self.judges = Invariants(self.world, POLICY, books, "c")
+        self.judges = Invariants(self.world, policy, books, "c")
         (self.node,) = self.world.launch(POOL)
         self.world.advance(HOUR / 4)
         made = shape(gpu=GpuRequest(count=1), workload_class="batch", team="red")
@@ -140,3 +141,15 @@ def test_a_stop_of_a_node_whose_owners_have_room_is_false(bench: Bench, later: t
     if later:
         bench.holds(*later)
     assert bench.false() == [f"a was evicted from {bench.node} though many has room"]
+
+
+@pytest.mark.parametrize(("usd", "says"), [("0.1", ""), ("0.5", "though few has room")])
+def test_a_pod_leaves_alone_where_its_own_stretch_has_no_room(usd: str, says: str) -> None:
+    """Red runs on blue's node: what its stretch takes counts too, and a budget that holds that has room."""
+    few, *others = POLICY.budgets
+    rules = msgspec.structs.replace(POLICY, budgets=(msgspec.structs.replace(few, usd=Decimal(usd)), *others))
+    bench = Bench(rules)
+    bench.holds("blue")
+    rescue = {"kind": "out-of-budget", "instance": bench.node, "leaving": ["a"]}
+    bench.judges.wrote("w0", "rescue/c/1", json.dumps(rescue).encode())
+    assert [says in line for line in bench.false()] == ([True] if says else [])

@@ -17,10 +17,12 @@ from pilotlight.decide.money.metering import day_start
 from pilotlight.errors import Unavailable
 from pilotlight.facts.money.bill import CostLine, MeterDay, MeteredNode, MeterPart, Stretch
 from pilotlight.facts.money.money_policy import Budget
+from pilotlight.facts.nodes.pool_state import Booting, PoolState
 from pilotlight.flow.billing import meter_nodes
 from pilotlight.ports.state import LARGEST
 from pilotlight.state_schema.billing_records import METER, METERED, METERING, CountFrom
 from pilotlight.world.faults import Faults
+from pilotlight.world.world_pools import WorldPools
 
 CENT = Decimal("0.01")
 
@@ -47,6 +49,26 @@ def a_day(on: Stage, hours: int = 30) -> None:
             meter_nodes.count(on.deps)
     on.minutes(120)
     meter_nodes.count(on.deps)
+
+
+class Named(WorldPools):
+    """A cloud whose group lists an instance that it has not made, as Compute Engine does."""
+
+    def describe(self) -> tuple[PoolState, ...]:
+        """Every pool, with one that is a name alone."""
+        name = Booting(instance="name", requested_at=self._world.clock.now(), unmade=True)
+        return tuple(msgspec.structs.replace(pool, booting=(*pool.booting, name)) for pool in super().describe())
+
+
+def test_an_instance_that_is_a_name_alone_costs_nothing() -> None:
+    """A machine that is never made is not metered, the one beside it is."""
+    on = Stage()
+    on.deps = replace(on.deps, pools=Named(on.world))
+    on.submit("a", run_s=600)
+    for _ in range(6):
+        on.minutes(5)
+        meter_nodes.count(on.deps)
+    assert usd(on) == on.world.cost().quantize(CENT) > 0
 
 
 def test_the_meter_is_what_the_cloud_charged() -> None:

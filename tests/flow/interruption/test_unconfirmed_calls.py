@@ -1,5 +1,6 @@
 """Calls that did not get out, and nodes that cannot be emptied or closed: nothing is waited for that cannot come."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -9,7 +10,9 @@ from stage import Stage
 from test_interrupt import SAVES, Doomed
 from test_shown_notices import RULES, Showing
 
+from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.errors import Busy, PilotlightError, Unavailable
+from pilotlight.facts.messages import Outgoing
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.budgets import interruption_records
@@ -89,3 +92,30 @@ def test_a_mark_whose_rescue_fails_fails_the_look_and_no_other_nodes_rescue() ->
         stage.tick()
     assert {one.instance for one in interruption_records.every(stage.deps.state, "c")} == {"n1", "n2"}
     assert [record["node"] for record in stage.events("terminate")] == ["n2"]
+
+
+class Unheard(MemoryOutbox):
+    """A topic that takes an opening, and whose answer is lost."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lost = 1
+
+    def publish(self, messages: Sequence[Outgoing]) -> None:
+        """Taken; whoever sent them may not know."""
+        super().publish(messages)
+        if self.lost and any(message.id.endswith(".begin") for message in messages):
+            self.lost -= 1
+            raise Unavailable("publish timed out")
+
+
+def test_an_opening_whose_answer_was_lost_is_sent_again_as_it_was() -> None:
+    """More work is at risk by then: one message has one content, whatever the next look sees."""
+    stage = Doomed(pods=[{"grace_s": 60.0}])
+    outbox = Unheard()
+    stage.deps = replace(stage.deps, outbox=outbox)
+    with suppress(Unavailable):
+        stage.notice()
+    stage.until(30)
+    first, *again = [bytes(m.data) for m in outbox.sent if m.id.endswith(".begin")]
+    assert (len(again), set(again)) == (1, {first})

@@ -113,6 +113,7 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
     lost: dict[str, Lost] = {}  # Work to be done again, by pod uid.
     priced: bool = True  # False where its price is not known: dollars mean nothing then.
     messages: tuple[Outgoing, ...] = ()  # Alerts still to be published.
+    told: bool = False  # Its opening may have arrived: one message has one content.
     truth: Truth = "verified"  # What is known of the notice.
     proof: str = ""  # By what it is known.
     asked_cloud_at: datetime | None = None  # When its cloud was last asked.

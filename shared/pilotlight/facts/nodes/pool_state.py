@@ -12,11 +12,13 @@ class Booting(msgspec.Struct, frozen=True, kw_only=True):
     """An instance the cloud has begun and the cluster does not have yet.
 
     ``doubt`` says why it may be a node all the same, empty where nothing does: such a one never counts as failed.
+    ``unmade`` is one that only has a name: its machine is not there, and costs nothing.
     """
 
     instance: str
     requested_at: datetime
     doubt: str = ""
+    unmade: bool = False
 
 
 class LateRefusal(msgspec.Struct, frozen=True, kw_only=True):

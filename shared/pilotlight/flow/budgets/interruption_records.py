@@ -195,7 +195,7 @@ def untrue(found: Interruption, now: datetime) -> Outgoing:
 def ending(found: Interruption, price: UsdPerHour, now: datetime) -> tuple[Outgoing, ...]:
     """Messages left to tell once an interruption is over: of an untrue notice that nobody was told of, only that."""
     begun = f"{_id(found)}.begin"
-    if found.outcome == "disproved" and any(message.id == begun for message in found.messages):
+    if found.outcome == "disproved" and not found.told and any(message.id == begun for message in found.messages):
         return (untrue(found, now),)
     return (*found.messages, closing(found, price, now))
 

@@ -62,9 +62,9 @@ class NodeDrain(Saving):
             self._end("stayed")  # The next look judges anew.
         else:
             self._step(node)
-        if node is not None and not self.found.is_over:
+        if node is not None and not self.found.is_over and self.found.messages and not self.found.told:
             told = interruption_records.retold(self.found, len(node.gpu_pods), self.price)
-            self._note(messages=told)
+            self._note(messages=told, told=True)
 
     def _is_out_of_date(self, node: Node | None) -> bool:
         """True where pods that were to leave alone do not any more: nobody acts there, or their time was over."""

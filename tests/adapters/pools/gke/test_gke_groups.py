@@ -155,6 +155,7 @@ def test_a_resize_request_that_is_rolled_back_leaves_what_was_there(here: Projec
     here.gke.resize_request("one", 2)
     state = here.pool()
     assert (state.desired, len(state.booting), state.refused, state.owed) == (4, 4, (), 0)
+    assert [one.unmade for one in state.booting] == [False, False, True, True]  # A name alone costs nothing.
     here.gke.rolls_back()
     state = here.pool()
     assert (state.desired, [one.instance for one in state.booting]) == (1, [ours])

@@ -12,6 +12,7 @@ import msgspec
 
 from harness.faults.forgeries import CLOCKS_S, Forgeries
 from harness.judges.strangers_books import StrangersBooks
+from harness.scene import BOOT_S, TAIL_S
 from pilotlight.facts.policy import Policy
 from pilotlight.world.simulation import World
 from pilotlight.world.world_nodes import WorldJob
@@ -65,12 +66,14 @@ class EvictionJudge:
 
     def _leaves(self, id: str, uid: str) -> None:
         """Whether a pod that is told to leave alone has dollars of its own, or may not be stopped."""
-        shape = next((d.shape for j in self._world.running.values() for d in j.demands if d.uid == uid), None)
-        if uid in self._leaving or shape is None:
+        job = next((j for j in self._world.running.values() if any(d.uid == uid for d in j.demands)), None)
+        if uid in self._leaving or job is None:
             return
-        stops = self._policy.classes[shape.workload_class].stops
-        unpaid = self._books.spare_of(id, shape.team, shape.workload_class, self._world.now_s)
-        self._leaving[uid] = unpaid if stops else "though its class may not be stopped"
+        now_s, shape = self._world.now_s, next(d.shape for d in job.demands if d.uid == uid)
+        rules = self._policy.classes[shape.workload_class]
+        left_s = job.start_s + shape.max_run_s - now_s
+        unpaid = self._books.spare_of(id, shape, min(rules.hold, BOOT_S + max(0.0, left_s) + TAIL_S), now_s)
+        self._leaving[uid] = unpaid if rules.stops else "though its class may not be stopped"
 
     def _judge(self, id: str) -> None:
         """Whether a stop that begins now takes work for which there are dollars, and whose node it is."""

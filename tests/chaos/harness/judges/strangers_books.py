@@ -17,6 +17,7 @@ from harness.scene import BOOT_S, CATALOG, START, counts, pool_name
 from pilotlight.facts.money.budgets import Terms
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import Policy
+from pilotlight.facts.workload import PodShape
 from pilotlight.state_schema.table import plain
 from pilotlight.units import HOUR, Seconds
 from pilotlight.world.simulation import World
@@ -273,25 +274,35 @@ class StrangersBooks:
             full = any(self._full(b, day, now_s) for b in budgets for day in days(b, now_s, now_s + STRETCH_S))
             return "" if full else f"though {', '.join(b.name for b in budgets) or 'no budget'} has room"
 
-    def spare_of(self, id: str, team: str, workload_class: str, now_s: Seconds) -> str:
-        """The same of the budgets that count a team's pods of a class on a node."""
+    def spare_of(self, id: str, shape: PodShape, stretch_s: Seconds, now_s: Seconds) -> str:
+        """The same of the budgets that count a team's pods of a class on a node, the pod's own stretch beside."""
         with self._lock:
-            pool = self._nodes[id].pool
-            budgets = [b for b in self.budgets if b.hard and counts(b, pool, team, workload_class)]
+            entry = self._nodes[id]
+            budgets = [b for b in self.budgets if b.hard and counts(b, entry.pool, shape.team, shape.workload_class)]
             full = any(
-                self._rate(b) > limit_of(b) if b.period == "hour" else self._full(b, day, now_s)
+                self._rate(b) > limit_of(b)
+                if b.period == "hour"
+                else self._full(b, day, now_s, self._own(b, id, shape, day.inside(now_s, now_s + stretch_s)))
                 for b in budgets
                 for day in days(b, now_s, now_s + STRETCH_S)
             )
             return "" if full else f"though {', '.join(b.name for b in budgets) or 'no budget'} has room"
+
+    def _own(self, budget: Budget, id: str, shape: PodShape, stretch_s: Seconds) -> Decimal:
+        """What a stretch of a pod takes of a budget that does not count its node yet: its part by GPUs."""
+        entries = (self._nodes[id], *self._beside.get(id, ()))
+        if any(_counts(budget, entry) and entry.ended_s is None for entry in entries):
+            return Decimal(0)
+        part = min(Decimal(1), Decimal(shape.gpu.total_milli) / 1000 / self._kinds[id][1])
+        return part * self._nodes[id].measure(budget, stretch_s)
 
     def _rate(self, budget: Budget) -> Decimal:
         """Dollars an hour of all that is lit, and of one node more."""
         lit = sum((entry.price for entry in self.of(budget) if entry.ended_s is None), Decimal(0))
         return lit + max(price for price, _ in self._kinds.values())
 
-    def _full(self, budget: Budget, day: Day, now_s: Seconds) -> bool:
-        most = Decimal(0)
+    def _full(self, budget: Budget, day: Day, now_s: Seconds, beside: Decimal = Decimal(0)) -> bool:
+        most = beside
         for entry in self.of(budget):
             late = entry.ended_s is None or entry.ended_s > now_s - STRETCH_S
             most += entry.measure(budget, entry.lived_s(day, now_s) + SLACK_S + (STRETCH_S if late else 0))

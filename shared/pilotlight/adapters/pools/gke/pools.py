@@ -218,7 +218,12 @@ class GkePools:
             name=name,
             desired=sum(seen.size for seen in every),
             booting=tuple(
-                Booting(instance=one.called, requested_at=seen.made.get(one.called) or now) for seen, one in live
+                Booting(
+                    instance=one.called,
+                    requested_at=seen.made.get(one.called) or now,
+                    unmade=not one.instance_status,
+                )
+                for seen, one in live
             ),
             owed=len(refused) - len(ours),
             refusal=_refusal(*refused[0]) if refused else None,
