@@ -6,7 +6,7 @@ validated by them. ``faults`` are taken one a call, in order: what the server do
 
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -227,15 +227,14 @@ class Gke(PoolSettings, Rights, Reserved):
             self.unmade[name] = pool, zone
             self.world.fleet.desired[pool] += 1
         if not self.slow:
-            self.make()
+            self.make(names)
         return self._operation(call, asked)
 
-    def make(self) -> None:
-        """The groups make what they were asked for."""
+    def make(self, names: Collection[str] = ()) -> None:
+        """The groups make what they were asked for: such names alone, where any are told."""
         with self.lock, self.world.lock:
-            for name, (pool, zone) in list(self.unmade.items()):
-                del self.unmade[name]
-                self._make(name, pool, zone)
+            for name in [name for name in self.unmade if name in names or not names]:
+                self._make(name, *self.unmade.pop(name))
 
     def try_again(self) -> None:
         """They try again what they could not make, as they do for ever."""
