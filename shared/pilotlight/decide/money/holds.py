@@ -86,7 +86,7 @@ def lit_instances(nodes: Iterable[Node], pools: Iterable[PoolState]) -> tuple[Li
     """Every instance that is paid for, as far as the cluster and the cloud name it."""
     found = {n.instance or n.name: Lit(n.instance or n.name, n.pool, n.created_at, n) for n in nodes}
     for pool in pools:
-        for booting in pool.booting:
+        for booting in (one for one in pool.booting if not one.unmade):
             found.setdefault(booting.instance, Lit(booting.instance, pool.name, booting.requested_at, None))
     return tuple(found.values())
 

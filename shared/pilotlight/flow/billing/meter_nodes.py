@@ -162,8 +162,7 @@ def _lit(deps: Deps) -> list[Lit]:
         view, _ = without_stopped(view, pools)
     # A node object is younger than its instance, which is paid for from its launch.
     launched = {booting.instance: booting.requested_at for pool in pools for booting in pool.booting}
-    names = {booting.instance for pool in pools for booting in pool.booting if booting.unmade}
-    lit = [one for one in lit_instances(view.nodes, pools) if one.node is not None or one.instance not in names]
+    lit = lit_instances(view.nodes, pools)
     return [
         one._replace(since=min(one.since, launched[one.instance])) if one.instance in launched else one for one in lit
     ]
