@@ -168,15 +168,18 @@ class StrangersBooks:
         return before
 
     def _changes_hands(self, id: str, whose: Sequence[_Owner], since_s: Seconds) -> None:
-        """From here on others pay for it, each for a part."""
+        """From here on others pay for it, each for a part: also of one that went before its hold said so."""
         beside = self._beside.get(id, [])
         before = self._past(id, since_s)
+        gone_s = before.ended_s
+        since_s = since_s if gone_s is None else min(since_s, gone_s)
         for entry in (before, *beside):
-            entry.ended_s = since_s if entry.ended_s is None else entry.ended_s
+            entry.ended_s = since_s
         price, gpus = self._kinds[id]
         made = [BookedNode(before.pool, price * one.part, gpus * one.part, since_s) for one in whose]
         for one, entry in zip(whose, made, strict=True):
             entry.team, entry.workload_class, entry.known, entry.held = one.team, one.workload_class, True, True
+            entry.ended_s = gone_s
         self._nodes[id], self._beside[id] = made[0], made[1:]
         self._nodes |= {f"{id}{LIFE}{since_s:g}.{n}": entry for n, entry in enumerate(made[1:])}
 
