@@ -29,3 +29,14 @@ def test_what_was_refused_is_not_on_its_way(clock: VirtualClock) -> None:
     entry = InFlight(decision="d", offering="t4", pool="t4", count=2, requested_at=now, ready_by=now)
     booting = (Booting(instance="i", requested_at=now),)
     assert still_booting([entry], (), [PoolState(name="t4", desired=2, booting=booting, refused=("x",))]) == [1]
+
+
+def test_what_waits_in_a_queue_is_of_the_entry_that_asked_for_it(clock: VirtualClock) -> None:
+    """Of two that were asked for one waits, and it was asked for before the second was: the first still comes."""
+    asked = [clock.now(), clock.now() + timedelta(seconds=100)]
+    entries = [
+        InFlight(decision=f"d{n}", offering="t4", pool="t4", count=1, requested_at=at, ready_by=at, demands=())
+        for n, at in enumerate(asked)
+    ]
+    queued = (Booting(instance="r.0", requested_at=asked[0] + timedelta(seconds=3)),)
+    assert still_booting(entries, (), [PoolState(name="t4", desired=1, queued=queued)]) == [1, 0]

@@ -257,7 +257,8 @@ def _begun(pool: str, nodes: Sequence[Node], pools: Sequence[PoolState]) -> list
     if state is None:
         return []
     ours = [n for n in nodes if n.pool == pool]
-    known = [b.requested_at for b in state.booting] + [n.created_at for n in ours if not n.ready]
+    known = [b.requested_at for b in (*state.booting, *state.queued)]
+    known += [n.created_at for n in ours if not n.ready]
     coming = max(0, state.desired - state.owed - len(state.refused) - sum(n.ready for n in ours))
     unknown = [_LAST] * (coming - len(known))
     return (unknown + sorted(known, reverse=True))[:coming]

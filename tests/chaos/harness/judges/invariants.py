@@ -215,6 +215,8 @@ class Invariants:
         with self._lock:
             node, late = self._world.nodes.get(instance), self._late.pop(worker, "")
             if node is None or node.pool != pool:
+                if late:  # A request that waited for its nodes, as GKE's queue has them: nobody knows that it went.
+                    self.purchases.lost.add(pool)
                 return
             if late:
                 self.apart["late_releases"] += 1
