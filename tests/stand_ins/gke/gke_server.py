@@ -59,7 +59,7 @@ class Gke(PoolSettings, Rights, Reserved):
         self.born = 0
         self.lock = threading.RLock()
         self._names: list[str] = []
-        _name_after(world, self._names)
+        _name_after(world, self._names, self.base)
 
     def names(self) -> dict[str, str]:
         """GKE's names of the pools by the policy's."""
@@ -335,13 +335,13 @@ class Gke(PoolSettings, Rights, Reserved):
         return {"items": {f"zones/{one['zone']}": {"machineTypes": [one]} for one in TYPES}}
 
 
-def _name_after(world: World, names: list[str]) -> None:
-    """The world's next nodes are called by ``names``: an instance has the name that it was asked for by."""
+def _name_after(world: World, names: list[str], base: Callable[[str], str]) -> None:
+    """The world's next nodes are called by ``names``: an instance has the name that it was asked for by. One that its
+    group made anew by itself has a name of its group's."""
     born: Callable[[WorldNode], WorldNode] = world.fleet._born
 
     def named(node: WorldNode) -> WorldNode:
-        if names:
-            node.id = names.pop(0)
+        node.id = names.pop(0) if names else f"{base(node.pool)}-n{node.seq:03d}"
         return born(node)
 
     setattr(world.fleet, "_born", named)  # noqa: B010  # A method of one fleet alone.

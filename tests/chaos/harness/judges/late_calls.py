@@ -52,7 +52,7 @@ class LateCalls:
             for name in alert.subject.split():
                 told[name] = max(at_s, told.get(name, 0.0))
         for node, at_s in self._came.items():
-            if node not in self._used and self._ended.get(node) == "released" and told.get(node, 0.0) < at_s:
+            if node not in self._used and self._ended.get(node) == "released" and told.get(node, 0.0) < at_s - CLOCKS_S:
                 yield f"{node} came late at {at_s:.1f} s and went back unused, and nobody was told"
         for node, at_s in self._taken.items():
             if told.get(node, 0.0) < at_s - CLOCKS_S:
