@@ -250,9 +250,11 @@ class AsgHazard:
         hazard.pause(what + ANSWERED)
         return result
 
-    def _late(self, around: Callable[[], AbstractContextManager[object]]) -> AbstractContextManager[object]:
-        self._invariants.unguarded(self._hazard.worker, "a group tries again")
-        return around()
+    @contextmanager
+    def _late(self, around: Callable[[], AbstractContextManager[object]]) -> Iterator[None]:
+        """Around what comes when nobody can call it off any more; another request on its way stays what it is."""
+        with self._invariants.trying_again(self._hazard.worker), around():
+            yield
 
     def _http(self, fault: Luckless, method: str = "") -> Fault:
         known = self.refusals.get(type(fault.error))

@@ -143,6 +143,17 @@ class Invariants:
         with self._lock:
             self._late[worker] = call
 
+    @contextmanager
+    def trying_again(self, worker: str) -> Iterator[None]:
+        """Around what a group makes by itself of a worker's earlier request: that comes late."""
+        with self._lock:
+            on_its_way = self._late.pop(worker, None)
+            self._late[worker] = "a group tries again"
+            yield
+            self._late.pop(worker, None)
+            if on_its_way is not None:
+                self._late[worker] = on_its_way
+
     def broke(self, kind: Kind, text: str) -> None:
         """Note a violation."""
         with self._lock:
