@@ -8,6 +8,7 @@ from stage import Stage
 from pilotlight.errors import Forbidden, Retry, Unavailable
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.policy import PoolPolicy
+from pilotlight.flow.records import ledger
 
 
 def told(stage: Stage, kind: str) -> list[Alert]:
@@ -99,3 +100,15 @@ def test_a_silence_that_is_over_does_not_begin_again() -> None:
     with pytest.raises(Forbidden):
         stage.tick()
     assert [a.resolved for a in stage.alerts if a.kind == "silent"] == [False, True]
+
+
+def test_a_node_that_boots_is_not_told_gone() -> None:
+    """Its release was told as not made: while it boots and once it joined nothing is over, when it goes it is."""
+    stage = Stage(pools={"one": PoolPolicy(instance_type="one", max=1)})
+    stage.event(stage.submit("a", run_s=3000))
+    ledger.mark_told(stage.deps.state, "c", "undone/release/one/n1")
+    stage.minutes(5)
+    assert told(stage, "capacity-undone") == []
+    stage.world.terminate("n1", "reclaimed", evict=True)
+    stage.minutes(1)
+    assert [(alert.what, alert.resolved) for alert in told(stage, "capacity-undone")] == [("node n1 is gone", True)]

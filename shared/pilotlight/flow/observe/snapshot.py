@@ -55,6 +55,12 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     lost_since: datetime | None = None
     """What the state was told from then on is gone, as after a restore."""
 
+    @property
+    def there(self) -> frozenset[str]:
+        """Nodes that there are by name, and instances that boot or that their cloud could not make."""
+        names = (node.name for node in self.view.nodes)
+        return frozenset(names).union(*({*(b.instance for b in p.booting), *p.refused} for p in self.pools))
+
 
 def look(deps: Deps, *, monitored: bool = False) -> Snapshot:
     """One read; ``monitored``: with what monitoring says. The time is taken first: nothing seen is older than it."""
