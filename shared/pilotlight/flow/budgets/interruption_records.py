@@ -146,11 +146,13 @@ def opening(found: Interruption, pods: int, price: UsdPerHour, now: datetime) ->
     return _out(alert, f"{_id(found)}.begin")
 
 
-def retold(found: Interruption, pods: int, price: UsdPerHour) -> tuple[Outgoing, ...]:
-    """Messages that are left to tell, the opening among them with what is known of the notice by now."""
+def retold(found: Interruption, pods: int | None, price: UsdPerHour) -> tuple[Outgoing, ...]:
+    """Messages that are left to tell, the opening among them with what is known of the notice by now; as it was where
+    its node's ``pods`` are not known."""
     begun = f"{_id(found)}.begin"
     return tuple(
-        opening(found, pods, price, found.received_at) if message.id == begun else message for message in found.messages
+        opening(found, pods, price, found.received_at) if pods is not None and message.id == begun else message
+        for message in found.messages
     )
 
 

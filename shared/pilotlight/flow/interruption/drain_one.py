@@ -62,8 +62,8 @@ class NodeDrain(Saving):
             self._end("stayed")  # The next look judges anew.
         else:
             self._step(node)
-        if node is not None and not self.found.is_over and self.found.messages and not self.found.told:
-            told = interruption_records.retold(self.found, len(node.gpu_pods), self.price)
+        if self.found.messages and not (self.found.is_over or self.found.told):
+            told = interruption_records.retold(self.found, node and len(node.gpu_pods), self.price)
             self._note(messages=told, told=True)
 
     def _is_out_of_date(self, node: Node | None) -> bool:
