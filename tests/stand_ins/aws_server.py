@@ -84,6 +84,7 @@ class Aws:
     launch template made instances, else its third.
     ``cores`` are the vCPUs of types. ``reuse`` are pools whose warm pool takes nodes back, with its sizes, by AWS's
     names; their nodes are protected but the ``unprotected``; ``refilled`` counts what AWS launched into one by itself.
+    Where it ``protects``, all nodes are, and a size below what is there takes none; else to ask for one is a mistake.
     Such pools are plain groups: the warm pool of a node group, in ``eks_warm``, is set by EKS alone.
     ``ailing`` are the health issues of pools' node groups, ``kept`` what EKS keeps of them; ``updates`` of node groups
     end so. ``policies``, ``scheduled_actions`` and ``refreshes`` are those of pools' groups.
@@ -103,6 +104,7 @@ class Aws:
         self.warming: dict[str, list[str]] = {}
         self.reuse: dict[str, dict[str, int]] = {}
         self.unprotected: set[str] = set()
+        self.protects = False
         self.refilled = 0
         self.ailing: dict[str, list[dict[str, Any]]] = {}
         self.eks_warm: dict[str, dict[str, Any]] = {}
@@ -436,6 +438,9 @@ class Aws:
         have = len(self._nodes(pool))
         if pool in self.reuse and to < self.world.fleet.desired[pool]:
             return self._scale_in(pool, to)
+        if to < have and self.protects:
+            self.world.fleet.desired[pool] = to
+            return {}
         assert to >= have, "the group would have a victim to choose"
         if errors := self._launch(pool, to - have):
             self.failed.append(activity(group, f"{errors[0]['ErrorCode']}: none left", self.world.clock.now()))

@@ -82,6 +82,7 @@ class ChaosAws(Aws):
     def __init__(self, world: World, dice: Random, *, at_once: bool) -> None:
         super().__init__(world, at_once=at_once)
         self.dice, self.short, self.left = dice, False, MOST
+        self.protects = True  # A size that comes late may be smaller than the group by then.
         self.around: Callable[[], AbstractContextManager[object]] = nullcontext
         self.late: Callable[[], AbstractContextManager[object]] = nullcontext
         self.tries = TRIES
