@@ -300,8 +300,10 @@ class StrangersBooks:
         return part * self._nodes[id].measure(budget, stretch_s)
 
     def _rate(self, budget: Budget) -> Decimal:
-        """Dollars an hour of all that is lit, and of one node more."""
+        """Dollars an hour of all that is lit or on its way, and of one node more."""
         lit = sum((entry.price for entry in self.of(budget) if entry.ended_s is None), Decimal(0))
+        for own in self._claims.values():
+            lit += own.usd_per_hour * counts(budget, own.pool, own.team, own.workload_class)
         return lit + max(price for price, _ in self._kinds.values())
 
     def _full(self, budget: Budget, day: Day, now_s: Seconds, beside: Decimal = Decimal(0)) -> bool:
