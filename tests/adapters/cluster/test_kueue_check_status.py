@@ -1,6 +1,5 @@
 """Kueue's admission check: who is let in, who comes again, whom we leave alone; and the check on queues."""
 
-import os
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -13,10 +12,11 @@ import yaml
 from api_server import ApiServer, api_server
 from api_store import Json
 from kueue_at_work import is_at_work
+from real_api import real_api
 from test_kubernetes_reads import node, workload
 
 from pilotlight.adapters.cluster.kubernetes import kueue_check_status
-from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file, source_of
+from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
 from pilotlight.adapters.cluster.kubernetes.kubernetes_cluster import KubernetesCluster
 from pilotlight.adapters.cluster.kubernetes.transport import APPLY_PATCH, NOTHING, Api, Missing
 from pilotlight.decide.demand.queue_admission import answers
@@ -126,9 +126,7 @@ def test_work_that_waits_for_quota_is_said_so(server: ApiServer, cluster: Kubern
 @pytest.fixture
 def live(shelf: Path) -> Iterator[tuple[Api, str]]:
     """The control plane that KUBECONFIG names, with Kueue's CRDs, and names of the run's own."""
-    if not os.environ.get("KUBECONFIG"):
-        pytest.skip("KUBECONFIG names no control plane to run against")
-    api, name = Api(of_file(Path(os.environ["KUBECONFIG"]))), f"pilotlight-test-{uuid.uuid4().hex[:8]}"
+    api, name = real_api(), f"pilotlight-test-{uuid.uuid4().hex[:8]}"
     if is_at_work(api):
         pytest.skip("a Kueue is at work here: test_kueue_real tries it, and this script would play against it")
     for path in sorted((shelf / "contracts/crds/kueue").glob("*.yaml")):

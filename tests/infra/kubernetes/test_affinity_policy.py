@@ -1,10 +1,8 @@
 """The admission policy that narrows GPU pods: valid, a replay's rule, and what a real control plane makes of it."""
 
-import os
 import time
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import celpy
@@ -14,8 +12,8 @@ import pytest
 from cel import value_of
 from celpy.adapter import json_to_cel
 from manifests import ROOT, Json
+from real_api import real_api
 
-from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api
 from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.decide.offers.offerings import offerings
@@ -94,9 +92,7 @@ def test_a_name_never_ends_its_string(offered: tuple[Offering, ...]) -> None:
 @pytest.fixture
 def live(offered: tuple[Offering, ...]) -> Iterator[tuple[Api, str]]:
     """A control plane with the policy, under a name of the run's own, and a namespace that opted in."""
-    if not os.environ.get("KUBECONFIG"):
-        pytest.skip("KUBECONFIG names no control plane to run against")
-    api, name = Api(of_file(Path(os.environ["KUBECONFIG"]))), f"pilotlight-test-{uuid.uuid4().hex[:8]}"
+    api, name = real_api(), f"pilotlight-test-{uuid.uuid4().hex[:8]}"
     policy, binding = affinity_policy(offered)
     opt_in = {name: "affinity"}
     policy = {**policy, "metadata": {"name": name}}
