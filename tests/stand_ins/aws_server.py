@@ -55,6 +55,12 @@ JSON_SERVICES = {
 """The services that are called by JSON, by what their calls are named by."""
 
 
+_WOULD_VIOLATE = (
+    "Terminating instance without replacement will violate group's min size constraint. Either set "
+    "shouldDecrementDesiredCapacity flag to false or lower group's min size."
+)
+
+
 def _called(target: str, form: Mapping[str, str]) -> tuple[str, str]:
     """The service and the call of a request."""
     name, _, action = target.partition(".")
@@ -568,18 +574,24 @@ class Aws:
         self.world.fleet.desired[pool] = size
 
     def _TerminateInstanceInAutoScalingGroup(self, asked: dict[str, Any]) -> dict[str, Any]:
-        assert asked["ShouldDecrementDesiredCapacity"] is True
-        node = self.world.nodes.get(asked["InstanceId"])
+        node, less = self.world.nodes.get(asked["InstanceId"]), asked["ShouldDecrementDesiredCapacity"]
         if node is None:
             raise Refused(
                 400, "ValidationError", f"Instance Id not found - No managed instance found: {asked['InstanceId']}"
             )
+        desired, least = self.world.fleet.desired, self.extra.get(node.pool, {}).get("MinSize", 0)
+        if less and desired[node.pool] <= least:
+            raise Refused(400, "ValidationError", f"Currently, desiredSize equals minSize ({least}). {_WOULD_VIOLATE}")
+        if not less:
+            desired[node.pool] += 1  # The world counts down, and AWS does not.
         if self.hooks.get(self.group_name(node.pool)):
             self.world.interrupt(node.id, 3600)
             self.world.fleet.desired[node.pool] -= 1  # At once; the world counts down when the instance ends.
             self.waiting.add(node.id)
         else:
             self.world.terminate(node.id, "released", evict=True)
+        if not less and (missing := desired[node.pool] - len(self._nodes(node.pool))) > 0:
+            self._launch(node.pool, missing)
         self._fill(node.pool)
         return {
             "Activity": activity(self.group_name(node.pool), "", self.world.clock.now(), "InProgress", "Terminating")

@@ -107,10 +107,9 @@ def test_a_launch_is_tried_once_and_named_by_its_step(here: Here) -> None:
     (_, asked), *_ = here.aws.changes()
     assert (asked["RetryStrategy"], asked["RequestedCapacity"], asked["AvailabilityZones"]) == ("none", 1, [ZONE])
     assert len(asked["ClientToken"]) == 64
-    here.aws.world.fleet.desired["one"] = 0  # As if the group did not show it yet.
-    here.pools.grow("one", 1, ZONE, token="prod/20261122-1/0000")
+    here.pools.grow("one", 2, ZONE, token="prod/20261122-1/0000")
     assert here.aws.world.launches == 1
-    here.pools.grow("one", 1, ZONE, token="prod/20261122-2/0000")
+    here.pools.grow("one", 2, ZONE, token="prod/20261122-2/0000")
     assert here.aws.world.launches == 2
 
 
@@ -302,3 +301,21 @@ def test_nodes_of_another_template_version_are_told(here: Here, version: str, dr
     here.pools.grow("one", 2)
     here.aws.versions["n2"] = "4"
     assert here.pool().drifted == drifted
+
+
+def test_a_size_that_came_late_leaves_no_node_that_cannot_be_given_back() -> None:
+    """A stalled worker's size of one comes to a group of two: both are protected and count, the next is one more, and
+    the node beyond the size goes without lowering it."""
+    with account(at_once=False) as here:
+        here.aws.protects = True
+        here.pools.grow("one", 2)
+        here.aws.answer(
+            "SetDesiredCapacity", {"AutoScalingGroupName": here.aws.group_name("one"), "DesiredCapacity": 1}
+        )
+        assert (here.pool().desired, here.pool().owed, here.aws.world.launches) == (2, 0, 2)
+        first, second = here.aws.world.nodes
+        here.pools.release("one", first)
+        here.pools.release("one", second)
+        sent = [asked["ShouldDecrementDesiredCapacity"] for name, asked in here.aws.changes() if "Terminate" in name]
+        assert (sent, list(here.aws.world.nodes), here.pool().desired) == ([False, True], [], 0)
+        assert here.pools.grow("one", 1).desired == 1

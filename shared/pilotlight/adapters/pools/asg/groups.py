@@ -158,6 +158,12 @@ class ScalingGroup(msgspec.Struct, frozen=True):
         return [instance for instance in self.Instances if instance.live]
 
     @property
+    def size(self) -> int:
+        """Its nodes, with those that it still owes. A desired capacity that was lowered takes no protected one, so
+        there may be more than that ("Use instance scale-in protection", Amazon EC2 Auto Scaling's guide)."""
+        return max(self.DesiredCapacity, len(self.live))
+
+    @property
     def takes_back(self) -> bool:
         """True where its warm pool takes nodes back, up to a number that was set, and Auto Scaling may set it: a node
         group's is changed through EKS alone, which takes minutes ("Warm pools for managed node groups", EKS's guide).

@@ -105,7 +105,7 @@ class AsgPools:
     def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
         with self._lock:
             group = self._find(pool)
-            count = to - group.DesiredCapacity
+            count = to - group.size
             if count <= 0:
                 return self._state(pool, group, describe_instances(self._ec2, [one.InstanceId for one in group.live]))
             _see_that_it_can(pool, group, to)
@@ -135,8 +135,9 @@ class AsgPools:
         _see_that_it_is_ours(pool, group)
         if instance not in [one.InstanceId for one in group.live]:
             return self._out_of_the_warm_pool(group, instance, gate)
-        asked = {"InstanceId": instance, "ShouldDecrementDesiredCapacity": "true"}
-        if group.DesiredCapacity <= group.MinSize:
+        beyond = len(group.live) > group.DesiredCapacity  # Nothing takes its place then, and no size can go down.
+        asked = {"InstanceId": instance, "ShouldDecrementDesiredCapacity": "false" if beyond else "true"}
+        if not beyond and group.DesiredCapacity <= group.MinSize:
             name, least = group.AutoScalingGroupName, group.MinSize
             raise LastNode(f"group {name} keeps {least} at least; set its min to 0 to give this one back")
         with Deadline(WRITE_S) as deadline:
@@ -193,7 +194,7 @@ class AsgPools:
             raise no
         now = self._clock.now()
         booting = tuple(Booting(instance=one, requested_at=now) for one in answer.instances)
-        return PoolState(name=pool, desired=group.DesiredCapacity + count, booting=booting)
+        return PoolState(name=pool, desired=group.size + count, booting=booting)
 
     def _raise(self, pool: str, group: ScalingGroup, to: int, gate: Gate) -> PoolState:
         asked = {
@@ -222,13 +223,13 @@ class AsgPools:
         live = group.live
         since = {id_: one.launchTime for id_, one in seen.items()}
         booting = tuple(Booting(instance=one.InstanceId, requested_at=since.get(one.InstanceId) or now) for one in live)
-        owed = max(0, group.DesiredCapacity - len(live))
+        owed = group.size - len(live)
         name = group.AutoScalingGroupName
         refusal = last_refusal(self._api, name, lambda: self._ailment(group)) if owed else None
         standing = warm_instances(self._api, group)
         return PoolState(
             name=pool,
-            desired=group.DesiredCapacity,
+            desired=group.size,
             booting=booting,
             standby=startable(standing),
             stops=group.takes_back and group.NewInstancesProtectedFromScaleIn,
