@@ -56,6 +56,7 @@ class ChaosKarpenter(KarpenterWorld):
     hopeless: int = HOPELESS
     never: set[str] = field(default_factory=set)
     vanished: Counter[str] = field(default_factory=Counter)
+    claim_of: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -100,6 +101,11 @@ class ChaosKarpenter(KarpenterWorld):
                 with self.asked_by[name]():
                     self.stuck.discard(name)
                     self.launch()
+
+    def launch(self) -> None:
+        """As Karpenter launches; whose claim each node is stays known."""
+        super().launch()
+        self.claim_of |= {node: claim for claim, node in self.machines.items()}
 
     def _drains(self, asked: Asked) -> bool:
         return False  # Its pods are evicted at once: the judges look at whom it takes along.
@@ -173,6 +179,7 @@ def on_karpenter(seed: int, *, patch: pytest.MonkeyPatch) -> Iterator[list[Chaos
                 stack.enter_context(api_server(made))
                 opened[id(world)] = made
                 invariants.owed, invariants.vanished = made.owes, made.vanished.__getitem__
+                invariants.late.claims = made.claim_of
             return KarpenterHazard(opened[id(world)], {}, hazard, invariants, off_s)
 
         for module in (setting, deployment):

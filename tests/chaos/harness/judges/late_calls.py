@@ -24,6 +24,8 @@ class LateCalls:
         self._taken: dict[str, Seconds] = {}
         self._used: set[str] = set()
         self._ended: dict[str, str] = {}
+        self.claims: dict[str, str] = {}
+        """Nodes' claims, by which people are told of some."""
 
     def came(self, nodes: Iterable[str], now_s: Seconds) -> None:
         """A purchase landed late."""
@@ -51,6 +53,8 @@ class LateCalls:
             at_s = (alert.at - START).total_seconds() if alert.at else 0.0
             for name in alert.subject.split():
                 told[name] = max(at_s, told.get(name, 0.0))
+        for node, claim in self.claims.items():
+            told[node] = max(told.get(node, 0.0), told.get(claim, 0.0))
         for node, at_s in self._came.items():
             if node not in self._used and self._ended.get(node) == "released" and told.get(node, 0.0) < at_s - CLOCKS_S:
                 yield f"{node} came late at {at_s:.1f} s and went back unused, and nobody was told"
