@@ -15,6 +15,7 @@ ENV := dev
 CLOUD := google
 ROOT_google := infra/terraform
 ROOT_aws := infra/terraform/aws/root
+ROOT_google-aws := infra/terraform/google_aws/root
 TF := terraform -chdir=$(ROOT_$(CLOUD))
 COMMA := ,
 UV := 0.13.9
@@ -135,7 +136,7 @@ providers: ## Write .terraform.lock.hcl of CLOUD anew: the newest providers that
 tf: ## Terraform: fmt, validate and test of every directory, with the providers of the registry
 	@$(need_terraform)
 	$(TF) fmt -check -recursive
-	@for dir in infra/terraform infra/terraform/google infra/terraform/aws infra/terraform/aws/root infra/terraform/modules/*/; do echo "== $$dir"; \
+	@for dir in infra/terraform infra/terraform/google infra/terraform/{aws,google_aws}{,/root} infra/terraform/modules/*/; do echo "== $$dir"; \
 		terraform -chdir=$$dir init -backend=false -input=false >/dev/null && \
 		terraform -chdir=$$dir validate && terraform -chdir=$$dir test || exit 1; done
 
@@ -168,7 +169,7 @@ build/helm/.installed:
 		opentelemetry-proto==1.45.2
 	@touch $@
 
-deploy: package ## Show the plan of environments/ENV.tfvars, ask, and apply it (ENV=dev, CLOUD=google or aws)
+deploy: package ## Show the plan of environments/ENV.tfvars, ask, and apply it (ENV=dev, CLOUD=google, aws or google-aws)
 	@$(need_terraform); $(need_env)
 	$(TF) init -input=false
 	$(TF) workspace select -or-create $(ENV)

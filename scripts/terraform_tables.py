@@ -16,11 +16,18 @@ FOLDERS = (
     TERRAFORM / "google",
     TERRAFORM / "aws",
     TERRAFORM / "aws" / "root",
+    TERRAFORM / "google_aws",
+    TERRAFORM / "google_aws" / "root",
     *sorted((TERRAFORM / "modules").iterdir()),
 )
 BEGIN, END = "<!-- BEGIN_TF_DOCS -->", "<!-- END_TF_DOCS -->"
-ROOTS = {TERRAFORM: TERRAFORM / "google", TERRAFORM / "aws" / "root": TERRAFORM / "aws"}
-"""Each root that is deployed, and the module that it passes its values on to."""
+ROOTS = {
+    TERRAFORM: TERRAFORM / "google",
+    TERRAFORM / "aws" / "root": TERRAFORM / "aws",
+    TERRAFORM / "google_aws": TERRAFORM / "google",
+    TERRAFORM / "google_aws" / "root": TERRAFORM / "google_aws",
+}
+"""Each root that is deployed, or module, and the module that it passes its values on to."""
 
 _BLOCK = re.compile(r'^(variable|output) "(\w+)" \{\n(.*?)^\}', re.M | re.S)
 _ARGUMENT = re.compile(r"^  (\w+) += ")

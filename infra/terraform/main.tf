@@ -8,10 +8,9 @@ module "pilotlight" {
   settings = merge(var.settings, { for key, value in { environment = var.environment, protected = var.protected } : key => value if value != null })
 }
 
-# What an earlier `make destroy` left behind, because it was protected or because Google keeps its name, is taken over.
+# What an earlier `make destroy` left behind, because it was protected, is taken over.
 locals {
   database = "projects/${local.project}/databases/${module.pilotlight.prefix}"
-  pool     = "projects/${local.project}/locations/global/workloadIdentityPools/${module.pilotlight.prefix}-aws"
 }
 
 import {
@@ -24,16 +23,4 @@ import {
   for_each = contains(var.adopt, "database") ? toset(["${local.database}-alerts"]) : []
   id       = each.key
   to       = module.pilotlight.module.alerts_state[0].google_firestore_database.this[0]
-}
-
-import {
-  for_each = contains(var.adopt, "aws") ? toset([local.pool]) : []
-  id       = each.key
-  to       = module.pilotlight.module.aws_bridge[0].google_iam_workload_identity_pool.this
-}
-
-import {
-  for_each = contains(var.adopt, "aws") ? toset(["${local.pool}/providers/aws"]) : []
-  id       = each.key
-  to       = module.pilotlight.module.aws_bridge[0].google_iam_workload_identity_pool_provider.this
 }

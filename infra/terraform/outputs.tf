@@ -54,8 +54,3 @@ output "connect" {
   description = "What lets the functions into each GKE cluster, by its RBAC: run it with a kubeconfig of your own."
   value       = module.pilotlight.connect
 }
-
-output "dynamodb_policy" {
-  description = "The AWS policy that lets a role use the table, where state is one."
-  value       = module.pilotlight.dynamodb_policy
-}

@@ -1,10 +1,6 @@
 terraform {
   required_version = ">= 1.11, < 2.0"
   required_providers {
-    aws = {
-      source  = "hashicorp/aws"
-      version = ">= 6.0, < 7.0"
-    }
     google = {
       source  = "hashicorp/google"
       version = ">= 8.0, < 9.0"
@@ -19,7 +15,6 @@ terraform {
 # What is wrong in settings is told by modules/settings alone.
 locals {
   project = try(var.settings.project, null)
-  aws     = try(var.settings.aws, null)
 }
 
 # Budgets are asked of the billing account in the name of a project: without the last two lines Google refuses a person's
@@ -37,18 +32,4 @@ provider "google-beta" {
   region                = try(var.settings.region, null)
   user_project_override = true
   billing_project       = local.project
-}
-
-# Configured even where nothing of AWS is asked for, so it must then ask for no account.
-provider "aws" {
-  region                      = try(local.aws.region, "us-east-1")
-  access_key                  = local.aws == null ? "unused" : null
-  secret_key                  = local.aws == null ? "unused" : null
-  skip_credentials_validation = local.aws == null
-  skip_metadata_api_check     = local.aws == null
-  skip_requesting_account_id  = local.aws == null
-
-  default_tags {
-    tags = var.labels
-  }
 }

@@ -16,18 +16,18 @@ variable "protected" {
 }
 
 variable "labels" {
-  description = "Labels (tags on AWS) of everything that can have some, as {team = \"ml\"}."
+  description = "Labels of everything that can have some, as {team = \"ml\"}."
   type        = map(string)
   default     = { app = "pilotlight" }
 }
 
 variable "adopt" {
-  description = "What an earlier deployment of this name left behind and this one takes over: database, aws (the identity pool)."
+  description = "What an earlier deployment of this name left behind and this one takes over: database."
   type        = set(string)
   default     = []
 
   validation {
-    condition     = length(setsubtract(var.adopt, ["database", "aws"])) == 0
-    error_message = "adopt names what is taken over: database, aws."
+    condition     = length(setsubtract(var.adopt, ["database"])) == 0
+    error_message = "adopt names what is taken over: database."
   }
 }

@@ -20,7 +20,7 @@ output "bundles" {
 
 output "state" {
   description = "PILOTLIGHT_STATE: for `pilotlight state export` and `why` from a laptop."
-  value       = module.state.uri
+  value       = local.state_uri
 }
 
 output "alerts" {
@@ -60,9 +60,4 @@ output "connect" {
       ]),
     ))
   }
-}
-
-output "dynamodb_policy" {
-  description = "The AWS policy that lets a role use the table, where state is one."
-  value       = module.state.aws_policy_arn
 }

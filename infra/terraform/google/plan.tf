@@ -3,10 +3,8 @@ locals {
   settings = module.plan.settings
 
   # In-cluster, functions and what calls them run there; state is made here.
-  hosted    = local.settings.network.path != "in-cluster"
-  uses_aws  = local.settings.aws != null
-  firestore = local.settings.state.dynamodb == null
-  key       = try(local.settings.encryption.key, null)
+  hosted = local.settings.network.path != "in-cluster"
+  key    = try(local.settings.encryption.key, null)
 
   bucket = "${local.settings.project}-${module.plan.prefix}"
 
@@ -32,6 +30,6 @@ module "plan" {
 
   settings   = var.settings
   policy_uri = local.policy_uri
-  state_uri  = module.state.uri
+  state_uri  = local.state_uri
   alerts_uri = try(module.alerts_state[0].uri, null)
 }

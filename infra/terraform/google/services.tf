@@ -4,14 +4,14 @@
 locals {
   apis = toset(concat(
     ["cloudresourcemanager.googleapis.com", "iam.googleapis.com", "serviceusage.googleapis.com"],
-    local.firestore ? ["firestore.googleapis.com"] : [],
+    tolist(var.apis),
+    local.location == null ? [] : ["firestore.googleapis.com"],
     local.key == null ? [] : ["cloudkms.googleapis.com"],
     !local.hosted ? [] : [
       "artifactregistry.googleapis.com", "cloudbuild.googleapis.com", "cloudfunctions.googleapis.com",
       "cloudscheduler.googleapis.com", "compute.googleapis.com", "logging.googleapis.com", "monitoring.googleapis.com",
       "pubsub.googleapis.com", "run.googleapis.com", "secretmanager.googleapis.com", "storage.googleapis.com",
     ],
-    local.hosted && local.uses_aws ? ["iamcredentials.googleapis.com", "sts.googleapis.com"] : [],
     local.hosted && length(module.plan.reaches_gke) > 0 ? ["container.googleapis.com"] : [],
     local.hosted && length(module.plan.buys_gke) > 0 ? ["compute.googleapis.com"] : [],
     local.hosted && local.settings.budget != null ? ["billingbudgets.googleapis.com", "cloudbilling.googleapis.com"] : [],
@@ -24,7 +24,7 @@ locals {
     local.hosted && local.key != null ? [
       "artifactregistry.googleapis.com", "cloudfunctions.googleapis.com", "run.googleapis.com", "secretmanager.googleapis.com",
     ] : [],
-    local.firestore && local.key != null ? ["firestore.googleapis.com"] : [],
+    local.location != null && local.key != null ? ["firestore.googleapis.com"] : [],
     local.shared ? ["run.googleapis.com"] : [],
   ))
   pubsub_agent = try(google_project_service_identity.this["pubsub.googleapis.com"].member, null)

@@ -12,9 +12,8 @@ module "state" {
     { for email in local.settings.state.accounts : email => email },
   )
   # Whoever carries the audit chain out.
-  readers   = local.settings.audit == null ? {} : { audit = local.settings.audit.account }
-  dynamodb  = local.settings.state.dynamodb
-  firestore = local.firestore ? { location = local.location } : null
+  readers  = local.settings.audit == null ? {} : { audit = local.settings.audit.account }
+  location = local.location
 
   depends_on = [terraform_data.apis, google_kms_crypto_key_iam_member.agent]
 }
@@ -29,12 +28,14 @@ module "alerts_state" {
   kms_key   = local.key
   writers   = { alert_fanout = module.function["alert_fanout"].runtime }
   # It looks whether an alert waits, and wakes alert_fanout.
-  readers   = { capacity_reconcile = module.function["capacity_reconcile"].runtime }
-  firestore = { location = local.location }
+  readers  = { capacity_reconcile = module.function["capacity_reconcile"].runtime }
+  location = local.location
 
   depends_on = [terraform_data.apis, google_kms_crypto_key_iam_member.agent]
 }
 
 locals {
-  location = coalesce(try(local.settings.state.firestore.location, null), local.settings.region)
+  # There is no database where state lies in a table of the caller's.
+  location  = var.table != null ? null : coalesce(try(local.settings.state.firestore.location, null), local.settings.region)
+  state_uri = var.table != null ? var.table : module.state.uri
 }

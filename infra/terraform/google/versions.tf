@@ -1,10 +1,6 @@
 terraform {
   required_version = ">= 1.11, < 2.0"
   required_providers {
-    aws = {
-      source  = "hashicorp/aws"
-      version = ">= 6.0, < 7.0"
-    }
     google = {
       source  = "hashicorp/google"
       version = ">= 8.0, < 9.0"

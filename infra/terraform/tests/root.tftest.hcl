@@ -10,7 +10,6 @@ mock_provider "google-beta" {
     defaults = { member = "serviceAccount:service-123456789@agent.example" }
   }
 }
-mock_provider "aws" {}
 
 # Mocks have nothing that could be imported: each stands for what was left behind.
 override_resource {

@@ -3,14 +3,12 @@
 They read the graph (what comes after what), a state (every instance with its values) or the files as text.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
-
-from pilotlight.codec.events.aws import eventbridge
 
 
 class Made(NamedTuple):
@@ -87,8 +85,9 @@ def _place(address: str) -> str:
 
 def comes_after_its_api(graph: Graph) -> Iterator[str]:
     """Everything of Google is made after the APIs are enabled, and none is read before."""
+    (service,) = (address for address in graph.edges if address.endswith(SERVICE))
     for address in sorted(graph.edges):
-        if _kind(address).startswith("google_") and address != SERVICE and SERVICE not in graph.after(address):
+        if _kind(address).startswith("google_") and address != service and service not in graph.after(address):
             yield f"{address} does not come after {SERVICE}"
 
 
@@ -168,7 +167,9 @@ STAYS = {
 
 def what_stays_can_be_taken_over(state: State, tree: Path) -> Iterator[str]:
     """What a destroy leaves behind, or whose name it blocks, has an import block."""
-    imported = set(re.findall(r"^ +to += module\.pilotlight\.(\S+)", (tree / "main.tf").read_text(), re.M))
+    roots = (tree, tree / "google_aws" / "root")
+    texts = [(root / "main.tf").read_text() for root in roots]
+    imported = {to for text in texts for to in re.findall(r"^ +to += module\.pilotlight\.(\S+)", text, re.M)}
     for made in state:
         if made.mode == "managed" and made.type in STAYS and made.address not in imported:
             yield f"{made.address}: {STAYS[made.type]}, and no import block takes it over"
@@ -176,12 +177,11 @@ def what_stays_can_be_taken_over(state: State, tree: Path) -> Iterator[str]:
 
 def budgets_are_asked_in_a_projects_name(tree: Path) -> Iterator[str]:
     """The providers send the project that the Budget API asks for with a person's credentials."""
-    text = (tree / "providers.tf").read_text()
-    for name in ("google", "google-beta"):
-        block = re.findall(rf'^provider "{name}" \{{\n(.*?)^\}}', text, re.M | re.S)
+    for root, name in product((tree, tree / "google_aws" / "root"), ("google", "google-beta")):
+        block = re.findall(rf'^provider "{name}" \{{\n(.*?)^\}}', (root / "providers.tf").read_text(), re.M | re.S)
         for line in (r"user_project_override += true", r"billing_project +="):
             if not block or not re.search(line, block[0]):
-                yield f"provider {name}: no {line.split(' ')[0]}"
+                yield f"{root.relative_to(tree)}, provider {name}: no {line.split(' ')[0]}"
 
 
 def clusters_are_in_their_projects(state: State) -> Iterator[str]:
@@ -279,18 +279,38 @@ def who_reads_the_bill_reaches_no_cluster(state: State) -> Iterator[str]:
 
 def modules_leave_providers_to_their_callers(tree: Path) -> Iterator[str]:
     """No provider is configured inside what others may use as a module."""
-    for path in sorted([*(tree / "google").glob("*.tf"), *(tree / "modules").glob("*/*.tf")]):
+    for path in sorted([*tree.glob("google*/*.tf"), *tree.glob("modules/*/*.tf")]):
         if re.search(r'^provider "', path.read_text(), re.M):
             yield f"{path.relative_to(tree)} configures a provider"
 
 
 def production_is_a_deployment_of_its_own(tree: Path) -> Iterator[str]:
-    """prod.tfvars shares no value with dev.tfvars that makes them one: project, policy, cluster."""
-    texts = [(tree / "environments" / f"{name}.tfvars").read_text() for name in ("dev", "prod")]
-    for what in ("project", "policy_file", "cluster_id"):
-        dev, prod = (re.findall(rf'\b{what} *= *"([^"]*)"', text) for text in texts)
-        if dev == prod:
-            yield f"{what} is {dev} in both"
+    """prod.tfvars shares no value with dev.tfvars that makes them one: project, policy, cluster, account at AWS."""
+    of_aws = tree / "google_aws" / "root"
+    for root, own in ((tree, "cluster_id"), (of_aws, "account_id")):
+        texts = [(root / "environments" / f"{name}.tfvars").read_text() for name in ("dev", "prod")]
+        for what in ("project", "policy_file", own):
+            dev, prod = (re.findall(rf'\b{what} *= *"([^"]*)"', text) for text in texts)
+            if dev == prod:
+                yield f"{what} is {dev} in both"
+
+
+def called(root: Path) -> list[Path]:
+    """A folder and every module that it calls, and that these call."""
+    found = [root]
+    for here in found:
+        text = "".join(file.read_text() for file in sorted(here.glob("*.tf")))
+        new = {(here / source).resolve() for source in re.findall(r'^ +source += "(\.[^"]+)"', text, re.M)}
+        found += sorted(new - {*found})
+    return found
+
+
+def nothing_of_aws_is_needed_on_google_alone(tree: Path) -> Iterator[str]:
+    """The root on Google, its module and every module that these call name no provider, resource or data of AWS."""
+    for path in sorted({*called(tree.resolve()), *called((tree / "google").resolve())}):
+        for file in sorted(path.glob("*.tf")):
+            if found := re.search(r'hashicorp/aws|(provider|resource|data) "aws|provider += aws', file.read_text()):
+                yield f"{file.relative_to(tree.resolve())} speaks of {found[0]}"
 
 
 EXPORTS = {"storage.objects.create", "storage.objects.list", "storage.objects.setRetention"}
@@ -378,32 +398,6 @@ def all_is_kept_under_the_key(state: State) -> Iterator[str]:
             yield f"the agent of {api} may not use the key"
 
 
-NOT_OVER_THE_BRIDGE = {
-    "Scheduled Event": "Cloud Scheduler ticks",
-    "EC2 Instance State-change Notification": "the next tick sees it, and each instance of the account would send it",
-    "EC2 Instance-launch Lifecycle Action": "our hook waits for instances that end",
-    "EC2 Instance-terminate Lifecycle Action": "the next tick sees what waits for the hook's answer",
-    "Object Created": "a bill that Google's functions read lies at Google",
-    "Anomaly Detected": "Google's billing tells of what is spent there",
-}
-"""Kinds of EventBridge that are read and not sent to Google, each with the reason."""
-
-
-def the_bridge_sends_what_is_read(state: State) -> Iterator[str]:
-    """Every kind of event that a rule at AWS sends has a reader and a topic, and every reader an event or a reason."""
-    sent = {
-        kind
-        for made in of_type(state, "aws_cloudwatch_event_rule")
-        for kind in json.loads(made.values["event_pattern"])["detail-type"]
-    }
-    (bridge,) = of_type(state, "aws_lambda_function")
-    topics = json.loads(bridge.values["environment"][0]["variables"]["BRIDGE_TOPICS"])
-    for kind in sorted(sent ^ set(topics)):
-        yield f"{kind} has {'no topic' if kind in sent else 'no rule'}"
-    for kind in sorted(sent ^ (set(eventbridge._READERS) - set(NOT_OVER_THE_BRIDGE))):
-        yield f"{kind} is {'sent, and nobody reads it' if kind in sent else 'read, and nobody sends it to Google'}"
-
-
 GRAPH: Sequence[Callable[[Graph], Iterator[str]]] = (comes_after_its_api, builds_wait_for_rights)
 STATE: Sequence[Callable[[State], Iterator[str]]] = (
     has_its_api,
@@ -419,11 +413,11 @@ STATE: Sequence[Callable[[State], Iterator[str]]] = (
     pushes_come_with_tokens,
     all_is_kept_under_the_key,
     who_exports_the_audit_only_adds,
-    the_bridge_sends_what_is_read,
 )
 TEXT: Sequence[Callable[[Path], Iterator[str]]] = (
     budgets_are_asked_in_a_projects_name,
     modules_leave_providers_to_their_callers,
+    nothing_of_aws_is_needed_on_google_alone,
     production_is_a_deployment_of_its_own,
     audit_logs_are_claimed_where_they_are_kept,
     the_runtime_is_the_bundles,

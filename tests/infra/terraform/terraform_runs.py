@@ -57,12 +57,13 @@ class Runs:
         assert states, "\n".join(line["@message"] for line in lines)
         return list(_made(states[0]["root_module"]))
 
-    def refused(self, tree: Path, module: str = "google") -> list[str]:
-        """The reasons for which a module's tests/everything.tftest.hcl cannot be made."""
-        out = self._run(tree / module, "test", "-json", "-filter=tests/everything.tftest.hcl")
+    def refused(self, tree: Path, module: str, file: str) -> list[str]:
+        """The reasons for which what tests/FILE.tftest.hcl of a module tells cannot be made."""
+        out = self._run(tree / module, "test", "-json", f"-filter=tests/{file}.tftest.hcl")
         lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
         told = [line["diagnostic"]["detail"] for line in lines if line["type"] == "diagnostic"]
-        return [reason for detail in told for reason in detail.splitlines()]
+        said = (detail.partition("\n\nThis was checked by the validation rule")[0] for detail in told)
+        return [reason for detail in said for reason in detail.splitlines()]
 
     def _run(self, module: Path, *words: str) -> str:
         if not (module / ".terraform").exists():

@@ -1,4 +1,4 @@
-"""Both Terraform roots hold their providers to one version and its checksums."""
+"""Every Terraform root holds its providers to one version and its checksums."""
 
 import hashlib
 import re
@@ -8,11 +8,17 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from terraform_rules import called
 from terraform_runs import needs_terraform
 
 ROOT = Path(__file__).resolve().parents[3]
 TERRAFORM = ROOT / "infra" / "terraform"
-ROOTS = {"google": TERRAFORM, "aws": TERRAFORM / "aws" / "root"}
+ROOTS = {
+    "google": TERRAFORM,
+    "aws": TERRAFORM / "aws" / "root",
+    "google-aws": TERRAFORM / "google_aws" / "root",
+}
+"""The roots by what make calls CLOUD."""
 REGISTRY = "registry.terraform.io/"
 LOCK = ".terraform.lock.hcl"
 ZIP_HASH = re.compile(r'^    "zh:([0-9a-f]{64})",$', re.M)
@@ -33,22 +39,10 @@ def _locked(text: str) -> dict[str, str]:
 def _required(root: Path) -> dict[str, str]:
     """What the root and every module that it calls ask for, by source."""
     asked: dict[str, str] = {}
-    for path in [root, *_called(root)]:
+    for path in called(root):
         for file in path.glob("*.tf"):
             asked |= dict(re.findall(r'source += "(hashicorp/[\w-]+)"\n +version = "([^"]+)"', file.read_text()))
     return asked
-
-
-def _called(root: Path) -> list[Path]:
-    found: list[Path] = []
-    todo = [root]
-    while todo:
-        here = todo.pop()
-        text = "".join(file.read_text() for file in here.glob("*.tf"))
-        new = [(here / source).resolve() for source in re.findall(r'^  source += "(\.[^"]+)"', text, re.M)]
-        todo += [path for path in new if path not in found]
-        found += [path for path in new if path not in found]
-    return found
 
 
 @pytest.mark.parametrize("cloud", ROOTS)
@@ -64,10 +58,19 @@ def test_every_provider_of_a_root_is_locked(cloud: str) -> None:
         assert "zh:" not in ZIP_HASH.sub("", block), "a checksum that is none"
 
 
-def test_both_roots_hold_one_provider_to_the_same() -> None:
-    """What both roots use is the same version with the same checksums."""
-    google, aws = (_locked((ROOTS[cloud] / LOCK).read_text()) for cloud in ("google", "aws"))
-    assert google["hashicorp/aws"] == aws["hashicorp/aws"]
+def test_roots_hold_one_provider_to_the_same() -> None:
+    """What several roots use is the same version with the same checksums."""
+    google, aws, both = (_locked((root / LOCK).read_text()) for root in ROOTS.values())
+    assert both == google | aws
+
+
+def test_make_knows_every_root() -> None:
+    """`make deploy CLOUD=...` finds each root, and the release writes the lock file of each."""
+    makefile = (ROOT / "Makefile").read_text()
+    told = dict(re.findall(r"^ROOT_([\w-]+) := (\S+)$", makefile, re.M))
+    assert {cloud: ROOT / path for cloud, path in told.items()} == ROOTS
+    release = (ROOT / ".github" / "workflows" / "release.yml").read_text()
+    assert set(re.findall(r"make providers CLOUD=([\w-]+)", release)) == set(ROOTS)
 
 
 def test_git_keeps_the_lock_files() -> None:

@@ -59,7 +59,9 @@ def test_outgoing_topics_are_those_the_code_publishes_to() -> None:
     assert named <= set(re.findall(r"^    ([\w-]+) += \{ dead_letters", PLAN, re.M))
 
 
-@pytest.mark.parametrize("name", ["environments/dev.tfvars", "examples/civo/civo.tfvars"])
+@pytest.mark.parametrize(
+    "name", ["environments/dev.tfvars", "google_aws/root/environments/dev.tfvars", "examples/civo/civo.tfvars"]
+)
 def test_a_newcomer_gives_at_most_eight_values(name: str) -> None:
     """Each value of a first deployment is explained by a numbered comment, and there are at most eight."""
     text = (TERRAFORM / name).read_text()
@@ -99,7 +101,9 @@ def test_what_root_and_module_share_is_described_once(root: Path) -> None:
     assert {key: root_says[key] for key in shared} == {key: module_says[key] for key in shared}
 
 
-@pytest.mark.parametrize("module", [*sorted(p.name for p in (TERRAFORM / "modules").iterdir()), "../google", "../aws"])
+@pytest.mark.parametrize(
+    "module", [*sorted(p.name for p in (TERRAFORM / "modules").iterdir()), "../google", "../aws", "../google_aws"]
+)
 def test_every_module_has_an_example(module: str) -> None:
     """Beside a module stands a configuration of it that terraform takes."""
     text = (TERRAFORM / "modules" / module / "examples" / "basic" / "main.tf").read_text()

@@ -39,28 +39,10 @@ AGENT_LINE = 'try(google_project_service_identity.this["pubsub.googleapis.com"].
 AGENT_GUESS = '"serviceAccount:service-${data.google_project.this.number}@gcp-sa-pubsub.iam.gserviceaccount.com"'
 ENOUGH = 'pow(2, 32 - try(tonumber(split("/", var.settings.network.cidr)[1]), 0)) - 4 >= 4 * var.instances'
 
+OF_AWS = '    aws = {\n      source  = "hashicorp/aws"\n      version = ">= 6.0, < 7.0"\n    }\n'
+A_TABLE = 'module "table" {\n  source = "../aws_table"\n  count  = 0\n  name   = "x"\n}\n\n'
+
 FAULTS = [
-    pytest.param(
-        rules.the_bridge_sends_what_is_read,
-        (
-            "modules/aws_bridge/main.tf",
-            "merge([for rule in values(local.rules) : { for kind in rule.pattern.detail-type : kind => "
-            "var.topics[rule.topic].id }]...)",
-            "{ for rule in values(local.rules) : rule.pattern.detail-type[0] => var.topics[rule.topic].id }",
-        ),
-        "Capacity Block Expiration Warning has no topic",
-        id="only the first kind of a rule passes the bridge",
-    ),
-    pytest.param(
-        rules.the_bridge_sends_what_is_read,
-        (
-            "modules/aws_bridge/main.tf",
-            '        "EC2 Interruptible Capacity Reservation Instance Interruption Warning",\n',
-            "",
-        ),
-        "is read, and nobody sends it to Google",
-        id="a warning that could be read never reaches Google",
-    ),
     pytest.param(
         rules.builds_read_their_sources,
         ("google/iam.tf", "gcf-v2-sources-", "no-sources-"),
@@ -88,12 +70,6 @@ FAULTS = [
         ("google/state.tf", AFTER_APIS, ""),
         "google_firestore_database",
         id="the database races its API",
-    ),
-    pytest.param(
-        rules.comes_after_its_api,
-        ("google/aws.tf", "  depends_on = [terraform_data.apis]\n", ""),
-        "workload_identity_pool",
-        id="the identity pool races its API",
     ),
     pytest.param(
         rules.comes_after_its_api,
@@ -227,6 +203,18 @@ FAULTS = [
         id="the module configures its own providers",
     ),
     pytest.param(
+        rules.nothing_of_aws_is_needed_on_google_alone,
+        ("modules/topic/versions.tf", "    google = {", f"{OF_AWS}    google = {{"),
+        "modules/topic/versions.tf speaks of hashicorp/aws",
+        id="a module that is called asks for a provider of AWS",
+    ),
+    pytest.param(
+        rules.nothing_of_aws_is_needed_on_google_alone,
+        ("modules/cluster_events/main.tf", 'resource "google_logging', f'{A_TABLE}resource "google_logging'),
+        "modules/aws_table/main.tf speaks of resource",
+        id="a module that is called calls one with a provider of AWS",
+    ),
+    pytest.param(
         rules.production_is_a_deployment_of_its_own,
         ("environments/prod.tfvars", "my-pilotlight-prod", "my-pilotlight-project"),
         "project is",
@@ -325,6 +313,7 @@ def test_silence_is_told(shipped: Tree, tmp_path: Path, series: str, values: str
     assert run.returncode == 0, run.stdout + run.stderr
 
 
+AN_ACCOUNT = '{ account_id = "123456789012", region = "eu-west-1" }'
 REFUSED = [
     pytest.param(
         "google", "region ", '"europe-west1-b"', "region is written as Google does", id="a zone on Google Cloud"
@@ -334,6 +323,11 @@ REFUSED = [
     pytest.param(
         "aws", "clusters ", "{ ml = { ks = {} } }", "clusters.ml.ks is no setting:", id="a misspelt key on AWS"
     ),
+    pytest.param("google", "aws ", AN_ACCOUNT, "aws and state.dynamodb are", id="an account of AWS on Google alone"),
+    pytest.param(".", "aws ", AN_ACCOUNT, "aws and state.dynamodb are", id="an account of AWS in Google's root"),
+    pytest.param(".", "state ", "{ dynamodb = {} }", "aws and state.dynamodb are", id="a table in Google's root"),
+    pytest.param("google_aws", "regoin ", '"eu-west-1"', "regoin is no setting:", id="a misspelt key on both"),
+    pytest.param("google_aws", "state ", "{ dynamodb = {} }", "Functions on Google", id="a table that none reaches"),
 ]
 
 
@@ -344,11 +338,12 @@ def test_a_cloud_says_why_settings_are_refused_and_nothing_else(
 ) -> None:
     """Each cloud's module hands settings to what refuses them, and no later error hides the reason."""
     tree = runs.tree()
-    path = tree / module / "tests" / "everything.tftest.hcl"
+    file = "root" if module == "." else "everything"
+    path = tree / module / "tests" / f"{file}.tftest.hcl"
     lines = [line for line in path.read_text().splitlines() if not line.strip().startswith(key)]
     lines.insert(lines.index("  settings = {") + 1, f"    {key}= {value}")
     path.write_text("\n".join(lines))
-    reasons = runs.refused(tree, module)
+    reasons = runs.refused(tree, module, file)
     assert len(reasons) == 1
     assert reasons[0].startswith(said)
 
@@ -363,5 +358,5 @@ def test_the_root_passes_on_what_the_module_takes() -> None:
 
     google = TERRAFORM / "google"
     own = {"environment", "protected", "labels", "adopt"}
-    assert names(TERRAFORM, "variable") - own == names(google, "variable") == {"settings"}
+    assert names(TERRAFORM, "variable") - own == names(google, "variable") - {"table", "apis"} == {"settings"}
     assert names(TERRAFORM, "output") == names(google, "output")

@@ -16,14 +16,6 @@ mock_provider "google-beta" {
     defaults = { member = "serviceAccount:service-123456789@agent.example" }
   }
 }
-mock_provider "aws" {
-  mock_resource "aws_lambda_function" {
-    defaults = { arn = "arn:aws:lambda:eu-west-1:123456789012:function:bridge" }
-  }
-  mock_resource "aws_sqs_queue" {
-    defaults = { arn = "arn:aws:sqs:eu-west-1:123456789012:dead", url = "https://sqs.eu-west-1.amazonaws.com/123456789012/dead" }
-  }
-}
 
 variables {
   settings = {
@@ -37,7 +29,6 @@ variables {
     }
     alerts     = { email = "ops@example.com", secrets = { SLACK_URL = "pilotlight-slack" }, figures = true }
     functions  = { bundles = "./tests/bundles" }
-    aws        = { account_id = "123456789012", region = "eu-west-1" }
     budget     = { billing_account = "012345-6789AB-CDEF01", usd_per_month = 20 }
     telemetry  = "https://monitoring.googleapis.com/v1/projects/acme-metrics/location/global/prometheus"
     bills      = "focus:gs://acme-bills/export/*.parquet"

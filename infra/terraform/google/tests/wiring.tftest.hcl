@@ -19,14 +19,6 @@ mock_provider "google-beta" {
     defaults = { member = "serviceAccount:service-123456789@agent.example" }
   }
 }
-mock_provider "aws" {
-  mock_resource "aws_lambda_function" {
-    defaults = { arn = "arn:aws:lambda:eu-west-1:123456789012:function:bridge" }
-  }
-  mock_resource "aws_sqs_queue" {
-    defaults = { arn = "arn:aws:sqs:eu-west-1:123456789012:dead", url = "https://sqs.eu-west-1.amazonaws.com/123456789012/dead" }
-  }
-}
 
 variables {
   settings = {
@@ -147,18 +139,46 @@ run "in_cluster_makes_state_and_nothing_that_runs" {
   }
 }
 
-run "in_cluster_on_aws_keeps_state_in_a_table" {
+run "in_cluster_state_may_lie_in_a_table_of_the_callers" {
   command = apply
   variables {
-    settings = merge(var.settings, {
-      network = { path = "in-cluster" }
-      state   = { dynamodb = {} }
-      aws     = { account_id = "123456789012", region = "eu-west-1" }
-    })
+    settings = merge(var.settings, { network = { path = "in-cluster" } })
+    table    = "dynamodb:pilotlight-dev"
   }
   assert {
-    condition     = output.state == "dynamodb:pilotlight-dev"
-    error_message = "state is the table"
+    condition     = output.state == "dynamodb:pilotlight-dev" && length(module.state.accounts) == 0
+    error_message = "state is the table, and there is no database"
+  }
+  assert {
+    condition     = !contains(keys(google_project_service.this), "firestore.googleapis.com")
+    error_message = "an API that nobody needs is not enabled"
+  }
+}
+
+run "functions_on_google_reach_no_table" {
+  command = plan
+  variables { table = "dynamodb:pilotlight-dev" }
+  expect_failures = [var.table]
+}
+
+run "what_needs_another_cloud_is_refused" {
+  command = plan
+  variables { settings = merge(var.settings, { aws = { account_id = "123456789012", region = "eu-west-1" } }) }
+  expect_failures = [var.settings]
+}
+
+run "so_is_a_table_that_nobody_makes" {
+  command = plan
+  variables { settings = merge(var.settings, { network = { path = "in-cluster" }, state = { dynamodb = {} } }) }
+  expect_failures = [var.settings]
+}
+
+run "apis_of_the_callers_parts_are_enabled_too" {
+  command = apply
+  variables { apis = ["sts.googleapis.com", "iam.googleapis.com"] }
+  assert {
+    condition     = contains(keys(google_project_service.this), "sts.googleapis.com") && contains(terraform_data.apis.triggers_replace, "sts.googleapis.com")
+    error_message = "with those that this module needs, and waited for with them"
   }
 }
 
@@ -231,15 +251,6 @@ run "own_figures_are_told_where_they_arrive" {
   assert {
     condition     = google_monitoring_alert_policy.figures["PilotlightPaused"].conditions[0].condition_prometheus_query_language[0].query == "max by (cluster, exported_cluster, pool) (pilotlight_paused) > 0"
     error_message = "the alerts of infra/prometheus are Cloud Monitoring's"
-  }
-}
-
-run "aws_events_come_over_a_bridge" {
-  command = apply
-  variables { settings = merge(var.settings, { aws = { account_id = "123456789012", region = "eu-west-1" } }) }
-  assert {
-    condition     = length(module.aws_bridge) == 1
-    error_message = "with an AWS account there is a bridge"
   }
 }
 

@@ -44,7 +44,7 @@ locals {
     ],
     [
       fileexists(s.policy_file),
-      "policy_file names no file. The path is seen from infra/terraform; begin with a copy of examples/policy.yaml.",
+      "policy_file names no file. The path is seen from where terraform runs; begin with a copy of examples/civo/policy.yaml.",
     ],
     [
       alltrue([for c in values(s.clusters) : c.civo == null || c.gke == null]),

@@ -12,8 +12,8 @@ variable "google" {
     # The two parts that every name begins with. environment says which deployment this is; `make deploy ENV=prod` gives it.
     name        = optional(string, "pilotlight")
     environment = optional(string, "dev")
-    # The policy: which pools may be lit, for whom, and what it may cost. A path, seen from infra/terraform. It is the only place
-    # for behaviour; price files that it names lie beside it.
+    # The policy: which pools may be lit, for whom, and what it may cost. A path, seen from where terraform runs. It is the only
+    # place for behaviour; price files that it names lie beside it.
     policy_file = string
     # The clusters to look after, each by the name that alerts will use. Secrets are never given here; the output
     # `secrets_to_make` names those that must exist.
@@ -52,8 +52,8 @@ variable "google" {
     # Whether deleting the state is refused. `make unprotect` sets it to false.
     protected = optional(bool, true)
     # Where state lies: firestore, a database in the functions' region unless it says another (the default); or dynamodb, a table,
-    # for functions that run inside a cluster on AWS (network.path = "in-cluster"). accounts: e-mails of accounts that use the
-    # Firestore database beside the functions, as that of a home inside a cluster.
+    # for functions that run inside a cluster on AWS (network.path = "in-cluster"; CLOUD=google-aws alone makes it). accounts:
+    # e-mails of accounts that use the Firestore database beside the functions, as that of a home inside a cluster.
     state = optional(object({
       firestore = optional(object({ location = optional(string) }))
       dynamodb  = optional(object({}))
@@ -105,7 +105,7 @@ variable "google" {
     # A key of your own in Cloud KMS, in the same region: {key = "projects/P/locations/L/keyRings/R/cryptoKeys/K"}. It encrypts
     # state, messages, bundles, images and functions, and secrets that are made with it (README). Left out: Google's keys.
     encryption = optional(object({ key = string }))
-    # An AWS account whose spot warnings, health events and failed launches are sent on.
+    # An AWS account whose spot warnings, health events and failed launches are sent on (CLOUD=google-aws alone).
     aws = optional(object({ account_id = string, region = string }))
     # Seconds for which new APIs and new rights are left alone before they are used: Google's servers hear of them one after another.
     wait_s = optional(object({ apis = optional(number, 60), rights = optional(number, 120) }), {})

@@ -1,15 +1,15 @@
-# What survives between events: one Firestore database, or one DynamoDB table. Both delete what has expired.
+# What survives between events: one Firestore database, which deletes what has expired.
 
 locals {
   collection = "pilotlight"
 }
 
 resource "google_firestore_database" "this" {
-  count = var.firestore == null ? 0 : 1
+  count = var.location == null ? 0 : 1
 
   project                           = var.project
   name                              = var.name
-  location_id                       = var.firestore.location
+  location_id                       = var.location
   type                              = "FIRESTORE_NATIVE"
   concurrency_mode                  = "OPTIMISTIC"
   point_in_time_recovery_enablement = "POINT_IN_TIME_RECOVERY_ENABLED"
@@ -25,7 +25,7 @@ resource "google_firestore_database" "this" {
 }
 
 resource "google_firestore_field" "expires" {
-  count = var.firestore == null ? 0 : 1
+  count = var.location == null ? 0 : 1
 
   project    = var.project
   database   = google_firestore_database.this[0].name
@@ -38,7 +38,7 @@ resource "google_firestore_field" "expires" {
 
 # Records are fetched by key: an index of their bytes would cost, and serve nobody.
 resource "google_firestore_field" "value" {
-  count = var.firestore == null ? 0 : 1
+  count = var.location == null ? 0 : 1
 
   project    = var.project
   database   = google_firestore_database.this[0].name
@@ -50,7 +50,7 @@ resource "google_firestore_field" "value" {
 
 # The role exists for projects only, so the condition names the one database.
 resource "google_project_iam_member" "writes" {
-  for_each = var.firestore == null ? {} : var.writers
+  for_each = var.location == null ? {} : var.writers
 
   project = var.project
   role    = "roles/datastore.user"
@@ -63,7 +63,7 @@ resource "google_project_iam_member" "writes" {
 }
 
 resource "google_project_iam_member" "reads" {
-  for_each = var.firestore == null ? {} : var.readers
+  for_each = var.location == null ? {} : var.readers
 
   project = var.project
   role    = "roles/datastore.viewer"
@@ -73,53 +73,4 @@ resource "google_project_iam_member" "reads" {
     title      = "${var.name}-only"
     expression = "resource.name == \"projects/${var.project}/databases/${var.name}\""
   }
-}
-
-resource "aws_dynamodb_table" "this" {
-  #checkov:skip=CKV_AWS_119:encrypted with AWS's own KMS key; the records hold names and dollars, no secrets
-  count = var.dynamodb == null ? 0 : 1
-
-  name                        = var.name
-  billing_mode                = "PAY_PER_REQUEST"
-  hash_key                    = "room"
-  range_key                   = "key"
-  deletion_protection_enabled = var.protected
-
-  attribute {
-    name = "room"
-    type = "S"
-  }
-
-  attribute {
-    name = "key"
-    type = "S"
-  }
-
-  ttl {
-    attribute_name = "expires"
-    enabled        = true
-  }
-
-  point_in_time_recovery {
-    enabled = true
-  }
-
-  server_side_encryption {
-    enabled = true
-  }
-}
-
-# For whoever runs the functions at home: what the adapter calls, on this table and no other.
-resource "aws_iam_policy" "writes" {
-  count = var.dynamodb == null ? 0 : 1
-
-  name = "${var.name}-state"
-  policy = jsonencode({
-    Version = "2012-10-17"
-    Statement = [{
-      Effect   = "Allow"
-      Action   = ["dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"]
-      Resource = aws_dynamodb_table.this[0].arn
-    }]
-  })
 }

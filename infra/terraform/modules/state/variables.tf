@@ -4,25 +4,13 @@ variable "project" {
 }
 
 variable "name" {
-  description = "The database's or the table's name."
+  description = "The database's name."
   type        = string
 }
 
-variable "firestore" {
-  description = "A Firestore database at this location, or null."
-  type        = object({ location = string })
-  default     = null
-}
-
-variable "dynamodb" {
-  description = "A DynamoDB table, or null."
-  type        = object({})
-  default     = null
-
-  validation {
-    condition     = (var.firestore == null) != (var.dynamodb == null)
-    error_message = "State lies in one place: give firestore = {...} or dynamodb = {}, not both and not neither."
-  }
+variable "location" {
+  description = "Where the database is, as europe-west1; null: there is none, for state lies elsewhere."
+  type        = string
 }
 
 variable "writers" {

@@ -3,10 +3,6 @@
 terraform {
   required_version = ">= 1.11, < 2.0"
   required_providers {
-    aws = {
-      source  = "hashicorp/aws"
-      version = ">= 6.0, < 7.0"
-    }
     google = {
       source  = "hashicorp/google"
       version = ">= 8.0, < 9.0"
@@ -27,15 +23,6 @@ provider "google" {
 
 provider "google-beta" {
   project = "my-pilotlight-project"
-}
-
-provider "aws" {
-  region                      = "us-east-1"
-  access_key                  = "unused"
-  secret_key                  = "unused"
-  skip_credentials_validation = true
-  skip_metadata_api_check     = true
-  skip_requesting_account_id  = true
 }
 
 module "pilotlight" {

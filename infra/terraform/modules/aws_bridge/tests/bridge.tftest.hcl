@@ -25,7 +25,7 @@ variables {
   settings = {
     project   = "acme-pilotlight"
     aws       = { account_id = "123456789012", region = "eu-west-1" }
-    functions = { bundles = "../../google/tests/bundles" }
+    functions = { bundles = "../../google_aws/tests/bundles" }
   }
   name = "pilotlight-dev"
   topics = {

@@ -40,7 +40,7 @@ run "refuses_names_and_places_that_are_none" {
       "project is a project's id: 6 to 30 lower-case letters, digits and hyphens, beginning with a letter.",
       "region is written as Google does, as in europe-west1; a zone such as europe-west1-b is no region. So is scheduler.",
       "environment has 2 to 4 lower-case letters and digits, as dev, prod or test: accounts' names have room for no more.",
-      "policy_file names no file. The path is seen from infra/terraform; begin with a copy of examples/policy.yaml.",
+      "policy_file names no file. The path is seen from where terraform runs; begin with a copy of examples/civo/policy.yaml.",
       "alerts.email is no e-mail address.",
       "alerts.secrets maps the names of environment variables (capital letters, not beginning with PILOTLIGHT_) to names of secrets, as { SLACK_URL = \"pilotlight-slack\" }.",
     ]

@@ -1,15 +1,10 @@
 mock_provider "google" {}
-mock_provider "aws" {
-  mock_resource "aws_dynamodb_table" {
-    defaults = { arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/pilotlight-dev" }
-  }
-}
 
 variables {
-  project   = "acme-pilotlight"
-  name      = "pilotlight-dev"
-  firestore = { location = "europe-west1" }
-  writers   = { pod_pending = "a@acme.iam.gserviceaccount.com" }
+  project  = "acme-pilotlight"
+  name     = "pilotlight-dev"
+  location = "europe-west1"
+  writers  = { pod_pending = "a@acme.iam.gserviceaccount.com" }
 }
 
 run "firestore_forgets_what_expired_and_can_be_wound_back" {
@@ -23,8 +18,8 @@ run "firestore_forgets_what_expired_and_can_be_wound_back" {
     error_message = "seven days back, and no deleting by mistake"
   }
   assert {
-    condition     = length(aws_dynamodb_table.this) == 0
-    error_message = "one store"
+    condition     = output.uri == "firestore:acme-pilotlight/pilotlight-dev/pilotlight"
+    error_message = "PILOTLIGHT_STATE names the database"
   }
 }
 
@@ -54,39 +49,11 @@ run "a_key_of_ones_own_encrypts_it" {
   }
 }
 
-run "a_table_expires_recovers_and_is_encrypted" {
+run "without_a_place_nothing_is_made" {
   command = apply
-  variables {
-    firestore = null
-    dynamodb  = {}
-    writers   = {}
-  }
+  variables { location = null }
   assert {
-    condition     = aws_dynamodb_table.this[0].hash_key == "room" && aws_dynamodb_table.this[0].range_key == "key" && aws_dynamodb_table.this[0].ttl[0].attribute_name == "expires"
-    error_message = "keys and TTL are the adapter's"
+    condition     = output.uri == null && length(google_firestore_database.this) == 0 && length(google_project_iam_member.writes) == 0
+    error_message = "state lies elsewhere: no database, and no right to one"
   }
-  assert {
-    condition     = aws_dynamodb_table.this[0].point_in_time_recovery[0].enabled && aws_dynamodb_table.this[0].server_side_encryption[0].enabled
-    error_message = "it can be wound back, and is encrypted"
-  }
-  assert {
-    condition = jsondecode(aws_iam_policy.writes[0].policy).Statement == [{
-      Action   = ["dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"]
-      Effect   = "Allow"
-      Resource = "arn:aws:dynamodb:eu-west-1:123456789012:table/pilotlight-dev"
-    }]
-    error_message = "four calls on one table"
-  }
-}
-
-run "refuses_both_stores_at_once" {
-  command = plan
-  variables { dynamodb = {} }
-  expect_failures = [var.dynamodb]
-}
-
-run "refuses_no_store" {
-  command = plan
-  variables { firestore = null }
-  expect_failures = [var.dynamodb]
 }

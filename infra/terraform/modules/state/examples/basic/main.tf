@@ -3,10 +3,6 @@
 terraform {
   required_version = ">= 1.11, < 2.0"
   required_providers {
-    aws = {
-      source  = "hashicorp/aws"
-      version = ">= 6.0, < 7.0"
-    }
     google = {
       source  = "hashicorp/google"
       version = ">= 8.0, < 9.0"
@@ -19,18 +15,14 @@ provider "google" {
   region  = "europe-west1"
 }
 
-provider "aws" {
-  region = "eu-west-1"
-}
-
 module "state" {
   source = "../.."
 
-  project   = "my-pilotlight-project"
-  name      = "pilotlight-dev"
-  firestore = { location = "europe-west1" }
-  writers   = { home = "home@my-pilotlight-project.iam.gserviceaccount.com" }
-  readers   = { report = "report@my-pilotlight-project.iam.gserviceaccount.com" }
+  project  = "my-pilotlight-project"
+  name     = "pilotlight-dev"
+  location = "europe-west1"
+  writers  = { home = "home@my-pilotlight-project.iam.gserviceaccount.com" }
+  readers  = { report = "report@my-pilotlight-project.iam.gserviceaccount.com" }
 }
 
 output "state" {
