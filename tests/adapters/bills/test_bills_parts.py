@@ -159,6 +159,19 @@ def test_a_service_of_another_name_without_skus_is_told(tmp_path: Path, nodes: i
     assert f"$4,090.00 in the older, ${90 * len(new):,}.00 in the newer; both count" in told
 
 
+@pytest.mark.parametrize("cut", [2, 3, 5, 10])
+@pytest.mark.parametrize("lines", [2, 3, 6])
+@pytest.mark.parametrize("usd", ["{}.{}1", "{}.01"], ids=["other dollars", "the same dollars"])
+def test_parts_that_cut_lines_of_one_sku_apart_are_added(tmp_path: Path, usd: str, lines: int, cut: int) -> None:
+    """A node's hour that is covered in part has several lines of one SKU, in whichever part."""
+    days, nodes = range(1, 9), range(1, 31)
+    rows = [_line(day, usd.format(node, n), node) for day in days for node in nodes for n in range(lines)]
+    for part in range(cut):
+        own = [row for at, row in enumerate(rows) if hash((at, at // cut, lines)) % cut == part]
+        write_export(tmp_path / f"part-{part:05d}-1b2c-c000.csv", own)
+    assert _read(tmp_path)[0] == sum((Decimal(row["BilledCost"]) for row in rows), Decimal(0))
+
+
 @pytest.mark.parametrize("cut", [2, 3])
 def test_parts_that_cut_a_nodes_services_apart_are_added(tmp_path: Path, cut: int) -> None:
     """A node's machine, its disk and its monitoring are of three services, and lie in whichever part."""

@@ -13,8 +13,9 @@ SKUs or dollars, in as many lines.
     versions                  of one service, or alike: fewer             both               both sums
     versions                  of other services, nearly all alike         the newer          both sums, if apart
     versions                  of other services, not alike                both               both sums, the files
-    numbered                  half of a day's are alike                   the newer          both sums, if apart
-    numbered                  nearly all, of one service, not all differ  the newer          both sums, if apart
+    numbered                  most of the same dollars: half of a day's   the newer          both sums, if apart
+    numbered                  nearly all in two files, few differ in both the newer          both sums, if apart
+    numbered                  some alike: one SKU's lines are cut apart   both               both sums
     numbered                  nearly all, and SKUs and dollars differ     both               both sums, the files
     numbered                  of another service, of SKUs not told        both               both sums, the files
     numbered                  of other SKUs at other dollars: a cut       both               nothing
@@ -34,6 +35,9 @@ from pilotlight.units import cents, count_of
 ZERO = Decimal(0)
 NEARLY = Decimal("0.9")
 """Parts by chance have not so many hashes alike in the number of their lines."""
+MOST, ALL = Decimal("0.75"), Decimal("0.99")
+"""Of two lines of one SKU and the same dollars half lie in one other part by chance, two thirds in two, and more in
+more: lines that are scattered are told again only where all of them are."""
 FEW = Decimal("0.1")
 """A part that tells fewer of another's lines again is not told of."""
 MOST_NAMED = 4
@@ -183,15 +187,18 @@ def _usd_of(found: Sequence[DayKeys]) -> Decimal:
 
 class _Again(NamedTuple):
     """Lines of a part's day that were looked at, and those that later parts have: by hash and number, of them those
-    alike in SKUs or dollars too, those that differ in both, and those of another service whose SKUs are not told.
-    ``by`` are the later parts that have most of them."""
+    of the same dollars, those alike in SKUs or dollars, those that differ in both, and those of another service whose
+    SKUs are not told. ``by`` are the later parts that have most of them; two hold nearly all unless they are
+    ``scattered``, as lines of one SKU are over the parts of one export."""
 
     lines: int
     hashes: int
+    dollars: int
     alike: int
     differ: int
     untold: int
     by: frozenset[str]
+    scattered: bool
 
 
 def _told_by_parts(parts: Sequence[BillFile], told: _Told) -> set[DayOut]:
@@ -247,7 +254,7 @@ def _sums_apart(
 
 def _again(held: _Lines, later: _Lines) -> _Again:
     """A part's day held against that of later parts."""
-    hashes = alike = differ = untold = 0
+    hashes = dollars = alike = differ = untold = 0
     by: dict[str, int] = defaultdict(int)
     for key, of_key in held.items():
         beside = later.get(key, ())
@@ -256,14 +263,17 @@ def _again(held: _Lines, later: _Lines) -> _Again:
             for name, _ in same:
                 by[name] += one.lines
             hashes += one.lines if same else 0
+            dollars += one.lines if any(one.usd == two.usd != 0 for _, two in same) else 0
             if any(_alike(one, two) for _, two in same):
                 alike += one.lines
             elif same and all(_differ(one, two) for _, two in same):
                 differ += one.lines
             elif any(two.service != one.service for _, two in same):
                 untold += one.lines
+    lines = sum(one.lines for of_key in held.values() for _, one in of_key)
     most = frozenset(name for name, lines in by.items() if lines >= FEW * hashes)
-    return _Again(sum(one.lines for of_key in held.values() for _, one in of_key), hashes, alike, differ, untold, most)
+    scattered = sum(sorted(by.values())[-2:]) < NEARLY * hashes
+    return _Again(lines, hashes, dollars, alike, differ, untold, most, scattered)
 
 
 def _met_in_parts(
@@ -296,10 +306,12 @@ def _judge(again: Mapping[str, _Again]) -> dict[str, Fate]:
     shared = {day: one for day, one in again.items() if one.hashes}
     hashes = sum(one.hashes for one in shared.values())
     differ = sum(one.differ + one.untold for one in shared.values())
-    nearly = hashes >= NEARLY * sum(one.lines for one in shared.values())
+    lines, scattered = sum(one.lines for one in shared.values()), any(one.scattered for one in shared.values())
+    nearly = hashes >= NEARLY * lines
+    same = sum(one.dollars for one in shared.values()) >= (ALL if scattered else MOST) * lines
     out: dict[str, Fate] = {}
     for day, one in shared.items():
-        if 2 * one.alike >= one.lines or (nearly and 2 * differ < hashes):
+        if (same and 2 * one.dollars >= one.lines) or (nearly and not scattered and 2 * differ < hashes):
             out[day] = "newer"
         elif nearly or one.untold >= FEW * one.lines:
             out[day] = "apart"
