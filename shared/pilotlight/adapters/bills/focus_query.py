@@ -148,7 +148,7 @@ def keys_query(columns: Columns) -> str:
     told = [_text(columns, name) for name in _SAYS_WHAT if name in columns]
     resource = f"NULLIF({_text(columns, 'ResourceId')}, '')"
     of = f"regexp_replace({_text(columns, 'ChargeDescription')}, '[0-9.,]+', '', 'g')"
-    of = _text(columns, "SkuId") if "SkuId" in columns else of
+    of = f"COALESCE(NULLIF({_text(columns, 'SkuId')}, ''), {of})"
     what = f"NULLIF(concat_ws('|', {', '.join(told)}), '')" if told else "NULL"
     otherwise = "''" if "ResourceId" in columns else f"COALESCE({_text(columns, 'BilledCost')}, '')"
     said.append(f"CASE WHEN {resource} IS NULL THEN COALESCE({what}, {otherwise}) ELSE '' END")

@@ -225,13 +225,14 @@ def _parts_by_day(parts: Sequence[BillFile]) -> dict[str, list[BillFile]]:
 
 
 def _of_day(parts: Sequence[BillFile], day: str) -> Iterator[tuple[str, _Again]]:
-    """Each part's day held against that of later parts, the last part first."""
+    """Each part's day held against that of later parts, where there are any."""
     later: _Lines = defaultdict(list)
     cut = parts[-1].keys[day].cut
     for part in reversed(parts):
         cut = min(cut, part.keys[day].cut)
         held = _lines_of(part.name, [part.keys[day]], cut)
-        yield part.name, _again(held, later)
+        if later:
+            yield part.name, _again(held, later)
         for key, of_key in held.items():
             later[key] += of_key
 
@@ -298,22 +299,23 @@ def _renamed(one: KeyTold, two: KeyTold) -> bool:
 
 
 def _differ(one: KeyTold, two: KeyTold) -> bool:
-    return 0 not in (one.what, two.what) and one.what != two.what and one.usd != two.usd
+    others = one.usd != two.usd or one.service != two.service
+    return 0 not in (one.what, two.what) and one.what != two.what and others
 
 
 def _judge(again: Mapping[str, _Again]) -> dict[str, Fate]:
-    """What becomes of a part's days; a day that is the part's alone is not in it."""
-    shared = {day: one for day, one in again.items() if one.hashes}
-    hashes = sum(one.hashes for one in shared.values())
-    differ = sum(one.differ + one.untold for one in shared.values())
-    lines, scattered = sum(one.lines for one in shared.values()), any(one.scattered for one in shared.values())
+    """What becomes of a part's days; one that shares no lines is not in it."""
+    hashes, dollars = sum(one.hashes for one in again.values()), sum(one.dollars for one in again.values())
+    differ = sum(one.differ + one.untold for one in again.values())
+    lines, scattered = sum(one.lines for one in again.values()), any(one.scattered for one in again.values())
     nearly = hashes >= NEARLY * lines
-    same = sum(one.dollars for one in shared.values()) >= (ALL if scattered else MOST) * lines
+    untold = sum(one.untold for one in again.values()) >= FEW * lines
+    same = dollars >= (ALL if scattered else MOST) * lines
     out: dict[str, Fate] = {}
-    for day, one in shared.items():
+    for day, one in ((day, one) for day, one in again.items() if one.hashes):
         if (same and 2 * one.dollars >= one.lines) or (nearly and not scattered and 2 * differ < hashes):
             out[day] = "newer"
-        elif nearly or one.untold >= FEW * one.lines:
+        elif nearly or (untold and one.untold):
             out[day] = "apart"
         elif one.alike >= FEW * one.lines:
             out[day] = "few"
