@@ -147,6 +147,16 @@ def test_parts_of_the_same_sum_that_may_be_one_again_are_told(tmp_path: Path) ->
     assert "$1,612.00 in the older, $1,612.00 in the newer; both count" in told
 
 
+@pytest.mark.parametrize("names", [("bill_1.csv", "bill_2.csv"), ("old.csv", "new.csv")], ids=["numbered", "named"])
+def test_lines_that_cost_nothing_say_nothing_of_a_renamed_service(tmp_path: Path, names: tuple[str, str]) -> None:
+    """Half of the lines are covered by a plan, at $0: the whole again under other services and SKUs counts once."""
+    covered = [row | {"BilledCost": "0", "ServiceName": "Covered"} for row in WHOLE]
+    new = [row | {"ServiceName": f"{row['ServiceName']} (new)", "SkuId": "s-2"} for row in [*WHOLE, *covered]]
+    write_export(tmp_path / names[0], [*WHOLE, *covered], age=9)
+    write_export(tmp_path / names[1], new)
+    assert _read(tmp_path) == (USD, [])
+
+
 @pytest.mark.parametrize("nodes", [5, 2])
 def test_a_service_of_another_name_without_skus_is_told(tmp_path: Path, nodes: int) -> None:
     """Nothing says whether it is a part or the whole again: both count, and both sums are told."""

@@ -152,18 +152,20 @@ def _told_again(own: Sequence[DayKeys], newer: Mapping[int, Sequence[DayKeys]]) 
     """Lines of a day that newer versions have, or None where there are none."""
     cut = min(one.cut for day in (own, *newer.values()) for one in day)
     held = _lines_of("", own, cut)
-    last, sums = -1, [0, 0, 0, 0]
+    last, lines, again, renamed, apart = -1, 0, 0, 0, 0
     there = {version: _lines_of("", day, cut) for version, day in newer.items()}
     for key, of_key in held.items():
         services = {one.service for _, one in of_key}
         for _, one in of_key:
-            sums[0] += one.lines
             found = {version: _met(one, services, beside.get(key, ())) for version, beside in there.items()}
-            if met := [two for lines in found.values() for _, two in lines]:
-                last = max(last, *(version for version, lines in found.items() if lines))
-                same = any(one.service == two.service for two in met)
-                sums[1 if same else 2 if any(_renamed(one, two) for two in met) else 3] += one.lines
-    return _Met(sums[0], sums[1], sums[2], sums[3], last) if last >= 0 else None
+            met = [two for of in found.values() for _, two in of]
+            last = max(last, *(version for version, of in found.items() if of), -1)
+            same, alike = any(one.service == two.service for two in met), any(_renamed(one, two) for two in met)
+            lines += one.lines if same or alike or one.usd or not met else 0  # Of $0 it says nothing.
+            again += one.lines if same else 0
+            renamed += one.lines if alike and not same else 0
+            apart += one.lines if met and one.usd and not (same or alike) else 0
+    return _Met(lines, again, renamed, apart, last) if last >= 0 else None
 
 
 def _lines_of(name: str, found: Sequence[DayKeys], cut: int) -> _Lines:
@@ -186,12 +188,13 @@ def _usd_of(found: Sequence[DayKeys]) -> Decimal:
 
 
 class _Again(NamedTuple):
-    """Lines of a part's day that were looked at, and those that later parts have: by hash and number, of them those
-    of the same dollars, those alike in SKUs or dollars, those that differ in both, and those of another service whose
+    """Lines of a part's day that were looked at, those that cost anything, and those that later parts have: by hash and
+    number, of them those of the same dollars, those alike in SKUs or dollars, those that differ in both, and those of another service whose
     SKUs are not told. ``by`` are the later parts that have most of them; two hold nearly all unless they are
     ``scattered``, as lines of one SKU are over the parts of one export."""
 
     lines: int
+    priced: int
     hashes: int
     dollars: int
     alike: int
@@ -249,7 +252,7 @@ def _sums_apart(
         last = {name: by for name, (own, by) in found.items() if own == fate and not by & gone}
         newer = frozenset[str]().union(*last.values())
         sums = sum((usd[name] for name in last), ZERO), sum((usd[name] for name in newer), ZERO)
-        if sums[0] != sums[1] or (fate == "apart" and last):
+        if sums[0] != sums[1] or (fate != "newer" and last):
             yield fate, (*sums, (*last, *sorted(newer - last.keys())))
 
 
@@ -272,9 +275,10 @@ def _again(held: _Lines, later: _Lines) -> _Again:
             elif any(two.service != one.service for _, two in same):
                 untold += one.lines
     lines = sum(one.lines for of_key in held.values() for _, one in of_key)
+    priced = sum(one.lines for of_key in held.values() for _, one in of_key if one.usd)
     most = frozenset(name for name, lines in by.items() if lines >= FEW * hashes)
     scattered = sum(sorted(by.values())[-2:]) < NEARLY * hashes
-    return _Again(lines, hashes, dollars, alike, differ, untold, most, scattered)
+    return _Again(lines, priced, hashes, dollars, alike, differ, untold, most, scattered)
 
 
 def _met_in_parts(
@@ -310,10 +314,10 @@ def _judge(again: Mapping[str, _Again]) -> dict[str, Fate]:
     lines, scattered = sum(one.lines for one in again.values()), any(one.scattered for one in again.values())
     nearly = hashes >= NEARLY * lines
     untold = sum(one.untold for one in again.values()) >= FEW * lines
-    same = dollars >= (ALL if scattered else MOST) * lines
+    same = dollars >= (ALL if scattered else MOST) * sum(one.priced for one in again.values()) > 0
     out: dict[str, Fate] = {}
     for day, one in ((day, one) for day, one in again.items() if one.hashes):
-        if (same and 2 * one.dollars >= one.lines) or (nearly and not scattered and 2 * differ < hashes):
+        if (same and 2 * one.dollars >= one.priced) or (nearly and not scattered and 2 * differ < hashes):
             out[day] = "newer"
         elif nearly or (untold and one.untold):
             out[day] = "apart"
