@@ -188,10 +188,12 @@ def _usd_of(found: Sequence[DayKeys]) -> Decimal:
 
 
 class _Again(NamedTuple):
-    """Lines of a part's day that were looked at, those that cost anything, and those that later parts have: by hash and
-    number, of them those of the same dollars, those alike in SKUs or dollars, those that differ in both, and those of another service whose
-    SKUs are not told. ``by`` are the later parts that have most of them; two hold nearly all unless they are
-    ``scattered``, as lines of one SKU are over the parts of one export."""
+    """Lines of a part's day, and those that later parts have: by hash and number, of the same dollars, alike in SKUs or
+    dollars, other in both, and of another service whose SKUs are not told.
+
+    ``priced`` are the lines that cost anything. ``by`` are the later parts that have most of them: two hold nearly all
+    unless they are ``scattered``, as lines of one SKU are over the parts of one export.
+    """
 
     lines: int
     priced: int
