@@ -18,11 +18,10 @@ SKUs or dollars, in as many lines.
     numbered                  some alike: one SKU's lines are cut apart   both               both sums
     numbered                  nearly all, and SKUs and dollars differ     both               both sums, the files
     numbered                  of another service, of SKUs not told        both               both sums, the files
-    numbered                  of other SKUs at other dollars: a cut       both               nothing
-    any                       none: corrections, refunds, other hours     both               nothing
+    any                       none, or of other SKUs at other dollars     both               nothing
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from datetime import date
 from decimal import Decimal
@@ -152,20 +151,27 @@ def _told_again(own: Sequence[DayKeys], newer: Mapping[int, Sequence[DayKeys]]) 
     """Lines of a day that newer versions have, or None where there are none."""
     cut = min(one.cut for day in (own, *newer.values()) for one in day)
     held = _lines_of("", own, cut)
-    last, lines, again, renamed, apart = -1, 0, 0, 0, 0
+    last, sums = -1, Counter[str]()
     there = {version: _lines_of("", day, cut) for version, day in newer.items()}
     for key, of_key in held.items():
         services = {one.service for _, one in of_key}
         for _, one in of_key:
             found = {version: _met(one, services, beside.get(key, ())) for version, beside in there.items()}
-            met = [two for of in found.values() for _, two in of]
-            last = max(last, *(version for version, of in found.items() if of), -1)
-            same, alike = any(one.service == two.service for two in met), any(_renamed(one, two) for two in met)
-            lines += one.lines if same or alike or one.usd or not met else 0  # Of $0 it says nothing.
-            again += one.lines if same else 0
-            renamed += one.lines if alike and not same else 0
-            apart += one.lines if met and one.usd and not (same or alike) else 0
-    return _Met(lines, again, renamed, apart, last) if last >= 0 else None
+            last = max([last, *(version for version, of in found.items() if of)])
+            sums[_kind(one, [two for of in found.values() for _, two in of])] += one.lines
+    lines = sums.total() - sums["nothing"]
+    return _Met(lines, sums["again"], sums["renamed"], sums["apart"], last) if last >= 0 else None
+
+
+def _kind(one: KeyTold, met: Sequence[KeyTold]) -> str:
+    """What those that meet a line make of it. One of $0 under another service says nothing."""
+    if any(one.service == two.service for two in met):
+        return "again"
+    if any(one.lines == two.lines and _alike(one, two) for two in met):
+        return "renamed"
+    if not met:
+        return "alone"
+    return "apart" if one.usd else "nothing"
 
 
 def _lines_of(name: str, found: Sequence[DayKeys], cut: int) -> _Lines:
@@ -260,27 +266,37 @@ def _sums_apart(
 
 def _again(held: _Lines, later: _Lines) -> _Again:
     """A part's day held against that of later parts."""
-    hashes = dollars = alike = differ = untold = 0
-    by: dict[str, int] = defaultdict(int)
+    sums, by = Counter[str](), Counter[str]()
     for key, of_key in held.items():
         beside = later.get(key, ())
-        for _, one in of_key if beside else ():
-            same = _met_in_parts(one, of_key, beside)
-            for name, _ in same:
-                by[name] += one.lines
-            hashes += one.lines if same else 0
-            dollars += one.lines if any(one.usd == two.usd != 0 for _, two in same) else 0
-            if any(_alike(one, two) for _, two in same):
-                alike += one.lines
-            elif same and all(_differ(one, two) for _, two in same):
-                differ += one.lines
-            elif any(two.service != one.service for _, two in same):
-                untold += one.lines
-    lines = sum(one.lines for of_key in held.values() for _, one in of_key)
-    priced = sum(one.lines for of_key in held.values() for _, one in of_key if one.usd)
-    most = frozenset(name for name, lines in by.items() if lines >= FEW * hashes)
-    scattered = sum(sorted(by.values())[-2:]) < NEARLY * hashes
-    return _Again(lines, priced, hashes, dollars, alike, differ, untold, most, scattered)
+        for _, one in of_key:
+            same = _met_in_parts(one, of_key, beside) if beside else ()
+            by.update(dict.fromkeys({name for name, _ in same}, one.lines))
+            sums.update(dict.fromkeys(_kinds(one, [two for _, two in same]), one.lines))
+    most = frozenset(name for name, lines in by.items() if lines >= FEW * sums["hashes"])
+    scattered = sum(sorted(by.values())[-2:]) < NEARLY * sums["hashes"]
+    return _Again(
+        sums["lines"], sums["priced"], sums["hashes"], sums["dollars"], sums["alike"], sums["differ"], sums["untold"],
+        most, scattered,
+    )  # fmt: skip
+
+
+def _kinds(one: KeyTold, same: Sequence[KeyTold]) -> Iterator[str]:
+    """The figures of ``_Again`` that a line counts in."""
+    yield "lines"
+    if one.usd:
+        yield "priced"
+    if not same:
+        return
+    yield "hashes"
+    if any(one.usd == two.usd != 0 for two in same):
+        yield "dollars"
+    if any(_alike(one, two) for two in same):
+        yield "alike"
+    elif all(_differ(one, two) for two in same):
+        yield "differ"
+    elif any(two.service != one.service for two in same):
+        yield "untold"
 
 
 def _met_in_parts(
@@ -298,10 +314,6 @@ def _met_in_parts(
 
 def _alike(one: KeyTold, two: KeyTold) -> bool:
     return (one.what == two.what != 0) or (one.usd == two.usd != 0)
-
-
-def _renamed(one: KeyTold, two: KeyTold) -> bool:
-    return one.lines == two.lines and _alike(one, two)
 
 
 def _differ(one: KeyTold, two: KeyTold) -> bool:
