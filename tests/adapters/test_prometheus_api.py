@@ -164,13 +164,27 @@ def test_shares_of_one_under_the_name_of_a_percentage_are_told() -> None:
         _fleet({"GPU_UTIL": [("a", "GPU-1", [0.4, 0.9, 1])]})
 
 
-def test_a_gpu_in_shares_of_one_beside_percents_is_left_out_and_told() -> None:
-    """It would be the one idle GPU of a busy fleet; where percents are means, as 0.4, nobody can tell."""
-    odd = ("a", "GPU-1", [0.4, 0.9, 1])
-    found = _fleet({"GPU_UTIL": [odd, ("b", "GPU-2", [90, 1, 0])]})
+@pytest.mark.parametrize("percent", [90, 90.5], ids=["whole percents", "means of percents"])
+def test_a_gpu_that_may_be_in_shares_of_one_beside_percents_is_left_out_and_told(percent: float) -> None:
+    """It would be the one idle GPU of a busy fleet. A mean of 0.4 % looks the same: nobody can tell, so it is told."""
+    odd = ("a", "GPU-1", [0.4, 0.9, 1.0])
+    found = _fleet({"GPU_UTIL": [odd, ("b", "GPU-2", [percent, 1, 0])]})
     assert [one.pod for one in found.series] == ["n/b"]
-    assert found.metric == "DCGM_FI_DEV_GPU_UTIL (without 1 GPU told in shares of 1, not in percent)"
-    assert len(_fleet({"GPU_UTIL": [odd, ("b", "GPU-2", [90.5, 1, 0])]}).series) == 2
+    assert found.metric == "DCGM_FI_DEV_GPU_UTIL (without 1 GPU that may be told in shares of 1, not in percent)"
+
+
+def test_a_gpu_at_one_beside_shares_and_percents_is_in_doubt_too() -> None:
+    """All of a GPU or a hundredth of it; one that did nothing did nothing either way."""
+    rows: list[tuple[str, str, list[float]]] = [
+        ("a", "GPU-1", [0.4] * 3),
+        ("b", "GPU-2", [90] * 3),
+        ("c", "GPU-3", [1] * 3),
+        ("d", "GPU-4", [0] * 3),
+    ]
+    found = _fleet({"GPU_UTIL": rows})
+    assert [one.pod for one in found.series] == ["n/b", "n/d"]
+    assert "without 2 GPUs" in found.metric
+    assert len(_fleet({"GPU_UTIL": rows[1:]}).series) == 3
 
 
 WATTS = {"61.5": 61.5, "0": None, "-1": None, "NaN": None, "+Inf": None, "140737488355328": None, "x": None}

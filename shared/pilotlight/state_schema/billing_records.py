@@ -7,9 +7,9 @@ import msgspec
 from pilotlight.facts.money.bill import (
     Anomaly,
     BillDay,
-    ClosedDays,
     HourCost,
     HourMark,
+    KeptDays,
     Life,
     MeterDay,
     MeterPart,
@@ -105,8 +105,8 @@ COST_FROM = Table("cost-from", Format(CostFrom))
 BILL = Rows(Table("bill", Format(BillDay, squeezed=True), 800 * DAY_S), "rows")
 """``<cluster>/<day>/<source>``."""
 
-CLOSED = Table("closed", Format(ClosedDays, squeezed=True), HOUR_S)
-"""``<cluster>``: what budgets ask of days that are over, for the ticks of an hour. A bill that is taken in voids it."""
+CLOSED = Rows(Table("closed", Format(KeptDays, squeezed=True), HOUR_S), "rows")
+"""``<cluster>/x``: what budgets ask of days that are over, for the ticks of an hour. A bill that is read voids it."""
 
 BILL_SEEN = Table("bill-seen", Format(SeenBill), 2 * DAY_S)
 """``<cluster>``: its bill as it was read last: the same is not read again."""

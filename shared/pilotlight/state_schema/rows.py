@@ -27,11 +27,18 @@ class Rows(Generic[T]):
     def __init__(self, table: Table[T], field: str) -> None:
         self.table, self._field = table, field
 
-    def write(self, state: State, name: str, value: T) -> None:
-        """Write a value; nothing where it is there already. Whoever was faster is written over."""
+    def write(self, state: State, name: str, value: T, *, if_version: int | None = None) -> None:
+        """Write a value; nothing where it is there already. Whoever was faster is written over.
+
+        With ``if_version`` it raises ``Conflict`` instead where the first record is another; what followed the one
+        before ends by its time to live.
+        """
         head, *further = self._records(value)
         for number, part in enumerate(further):
             self.table.put(state, _further(name, head, number), part)
+        if if_version is not None:
+            self.table.put(state, name, head, if_version=if_version)
+            return
         while True:
             before = self.table.get(state, name)
             if before is not None and before.value == head:

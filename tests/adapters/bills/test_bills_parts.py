@@ -48,6 +48,8 @@ CHANGED: dict[str, Row] = {
     "a tag": {"Tags": '{"team": "nlp", "env": "prod"}'},
     "the price list": {"SkuPriceId": "p-2"},
     "the price in a text": {"ChargeDescription": "$98.00 per hour"},
+    "its service's name": {"ServiceName": "Google Compute Engine"},
+    "its service's name and its SKU": {"ServiceName": "Google Compute Engine", "SkuId": "s-2"},
     "all of them": {"Tags": "", "SkuPriceId": "p-3", "ChargeDescription": "", "AvailabilityZone": "", "SkuId": "s-2"},
 }
 
@@ -117,17 +119,81 @@ def test_parts_that_cut_a_nodes_hour_apart_are_added(tmp_path: Path, cut: int) -
     assert _read(tmp_path) == (Decimal("11.25") * 240, [])
 
 
-def test_parts_of_one_sku_each_are_added_and_told(tmp_path: Path) -> None:
-    """The same nodes and days, other SKUs at other prices: it may be either, so both sums are told."""
-    for part, sku, usd in ((1, "cpu", "10"), (2, "gpu", "30")):
-        write_export(tmp_path / f"bill_{part}.csv", [row | {"SkuId": sku, "BilledCost": usd} for row in WHOLE])
+@pytest.mark.parametrize("service", ["Compute Engine", "Cloud GPUs"], ids=["one service", "a service each"])
+def test_parts_of_one_sku_each_are_added_and_told(tmp_path: Path, service: str) -> None:
+    """The same nodes and days, other SKUs at other prices: it may be either, so both sums and files are told."""
+    of = {"ServiceName": service, "SkuId": "gpu"}
+    write_export(tmp_path / "bill_1.csv", [row | {"SkuId": "cpu"} for row in WHOLE])
+    write_export(tmp_path / "bill_2.csv", [row | of | {"BilledCost": "30"} for row in WHOLE])
     assert _read(tmp_path) == (
-        Decimal(1600),
+        USD + 1200,
         [
-            "two files tell 8 days apart: $400.00 in the older, $1,200.00 in the newer; both count, for their SKUs and "
-            "dollars differ: take away the file that is not current"
+            "two files tell 8 days apart: $4,090.00 in the older, $1,200.00 in the newer; both count, for neither "
+            "SKUs nor dollars are alike: take away the file that is not current, bill_1.csv or bill_2.csv"
         ],
     )
+
+
+def test_parts_of_the_same_sum_that_may_be_one_again_are_told(tmp_path: Path) -> None:
+    """Dollars of a day moved between its nodes, under other SKUs: the sums are alike, and both count."""
+    two = [row for row in WHOLE if row["BilledCost"] in ("100.25", "101.25")]
+    moved = {"100.25": "101.25", "101.25": "100.25"}
+    write_export(tmp_path / "bill_1.csv", two)
+    write_export(
+        tmp_path / "bill_2.csv", [row | {"SkuId": "s-2", "BilledCost": moved[row["BilledCost"]]} for row in two]
+    )
+    usd, (told,) = _read(tmp_path)
+    assert usd == Decimal(3224)
+    assert "$1,612.00 in the older, $1,612.00 in the newer; both count" in told
+
+
+@pytest.mark.parametrize("names", [("bill_1.csv", "bill_2.csv"), ("old.csv", "new.csv")], ids=["numbered", "named"])
+def test_lines_that_cost_nothing_say_nothing_of_a_renamed_service(tmp_path: Path, names: tuple[str, str]) -> None:
+    """Half of the lines are covered by a plan, at $0: the whole again under other services and SKUs counts once."""
+    covered = [row | {"BilledCost": "0", "ServiceName": "Covered"} for row in WHOLE]
+    new = [row | {"ServiceName": f"{row['ServiceName']} (new)", "SkuId": "s-2"} for row in [*WHOLE, *covered]]
+    write_export(tmp_path / names[0], [*WHOLE, *covered], age=9)
+    write_export(tmp_path / names[1], new)
+    assert _read(tmp_path) == (USD, [])
+
+
+@pytest.mark.parametrize("nodes", [5, 2])
+def test_a_service_of_another_name_without_skus_is_told(tmp_path: Path, nodes: int) -> None:
+    """Nothing says whether it is a part or the whole again: both count, and both sums are told."""
+    old = [row | {"SkuId": "", "ChargeDescription": ""} for row in WHOLE]
+    new = [row | {"ServiceName": "GCE", "BilledCost": "90"} for row in old if int(row["ResourceId"][-1]) < nodes]
+    write_export(tmp_path / "bill_1.csv", old, age=9)
+    write_export(tmp_path / "bill_2.csv", new)
+    usd, (told,) = _read(tmp_path)
+    assert usd == USD + 90 * len(new)
+    assert f"$4,090.00 in the older, ${90 * len(new):,}.00 in the newer; both count" in told
+
+
+@pytest.mark.parametrize("cut", [2, 3, 5, 10])
+@pytest.mark.parametrize("lines", [2, 3, 6])
+@pytest.mark.parametrize("usd", ["{}.{}1", "{}.01"], ids=["other dollars", "the same dollars"])
+def test_parts_that_cut_lines_of_one_sku_apart_are_added(tmp_path: Path, usd: str, lines: int, cut: int) -> None:
+    """A node's hour that is covered in part has several lines of one SKU, in whichever part."""
+    days, nodes = range(1, 9), range(1, 31)
+    rows = [_line(day, usd.format(node, n), node) for day in days for node in nodes for n in range(lines)]
+    for part in range(cut):
+        own = [row for at, row in enumerate(rows) if hash((at, at // cut, lines)) % cut == part]
+        write_export(tmp_path / f"part-{part:05d}-1b2c-c000.csv", own)
+    assert _read(tmp_path)[0] == sum((Decimal(row["BilledCost"]) for row in rows), Decimal(0))
+
+
+@pytest.mark.parametrize("cut", [2, 3])
+def test_parts_that_cut_a_nodes_services_apart_are_added(tmp_path: Path, cut: int) -> None:
+    """A node's machine, its disk and its monitoring are of three services, and lie in whichever part."""
+    prices = {"Compute Engine": "9", "Storage": "1.50", "Monitoring": "0.75"}
+    lines = [
+        _line(day, usd, node, f"s-{service}", ServiceName=service)
+        for day in range(1, 9) for node in range(30) for service, usd in prices.items()
+    ]  # fmt: skip
+    for part in range(cut):
+        own = [row for at, row in enumerate(lines) if hash((at, at // cut)) % cut == part]
+        write_export(tmp_path / f"part-{part:05d}-1b2c-c000.csv", own)
+    assert _read(tmp_path) == (Decimal("11.25") * 240, [])
 
 
 def test_lines_without_a_resource_are_alike_in_their_dollars(tmp_path: Path) -> None:

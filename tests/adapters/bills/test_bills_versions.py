@@ -141,6 +141,8 @@ CHANGED: dict[str, dict[str, str]] = {
     },
     "its machine by its name alone": {"ResourceId": "i-0abc1234567890def"},
     "a zone that is told later": {"AvailabilityZone": "use1-az2"},
+    "its service's name": {"ServiceName": "Amazon Elastic Compute Cloud - Compute"},
+    "its service's name and its SKU": {"ServiceName": "Amazon EC2", "SkuId": "s-2"},
     "all of them": {"Tags": "", "SkuPriceId": "p-3", "ChargeDescription": "", "AvailabilityZone": "", "SkuId": "s-2"},
 }
 
@@ -179,6 +181,41 @@ def test_lines_of_one_hour_that_two_files_share_in_part_are_told(tmp_path: Path)
     assert told.message == (
         "two files tell 1 day apart: $100.00 in the older, $3.00 in the newer; both count, for they share few lines"
     )
+
+
+def test_a_service_of_another_name_at_other_prices_is_told_with_its_files(tmp_path: Path) -> None:
+    """The same nodes and hours under another service, other SKUs and other prices: both count, and both sums are
+    told."""
+    old = [_line(day, "20", SkuId="s-1") for day in range(1, 11)]
+    new = [row | {"ServiceName": "Elastic Compute", "SkuId": "s-2", "BilledCost": "18"} for row in old]
+    write_export(tmp_path / "bill-a.csv", old, age=2)
+    write_export(tmp_path / "bill-b.csv", new, age=1)
+    bill = _read(tmp_path / "*.csv")
+    assert _usd(bill) == 380
+    assert [one.message for one in bill.findings] == [
+        "two files tell 10 days apart: $200.00 in the older, $180.00 in the newer; both count, for neither SKUs nor "
+        "dollars are alike: take away the file that is not current, bill-a.csv or bill-b.csv"
+    ]
+
+
+def test_a_renamed_service_of_the_same_days_sums_counts_once(tmp_path: Path) -> None:
+    """Dollars moved between nodes, and the day's sum is the same: it is the whole again."""
+    old = [_line(10, usd, node) for usd, node in (("20", "i-1"), ("30", "i-2"))]
+    new = [_line(10, usd, node, ServiceName="Elastic Compute") for usd, node in (("30", "i-1"), ("20", "i-2"))]
+    write_export(tmp_path / "bill-a.csv", old, age=2)
+    write_export(tmp_path / "bill-b.csv", new, age=1)
+    bill = _read(tmp_path / "*.csv")
+    assert (_usd(bill), bill.findings) == (Decimal(50), ())
+
+
+def test_lines_that_no_bill_can_hold_twice_are_told_nothing_of(tmp_path: Path) -> None:
+    """A refund and a correction of nodes and hours of the older file, under another service's name: they add."""
+    write_export(tmp_path / "focus-2026-11-12.csv", [_line(10, "20", f"i-{n}") for n in range(5)])
+    refund = _line(10, "-3", "i-1", ServiceName="Credits", ChargeCategory="Credit")
+    correction = _line(10, "-2", "i-2", ServiceName="Amazon EC2", ChargeClass="Correction")
+    write_export(tmp_path / "focus-2026-11-13.csv", [refund, correction])
+    bill = _read(tmp_path / "*.csv")
+    assert (_usd(bill), bill.findings) == (Decimal(95), ())
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight.decide.money.budget_limits import meters
-from pilotlight.decide.money.counted_days import CountedDays, counted_days
+from pilotlight.decide.money.counted_days import CountedDays, counted_days, keep_closed, open_kept
 from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.reconciliation import corrections
 from pilotlight.decide.money.spend import answers, budget_spend, close_days, drift
@@ -108,7 +108,8 @@ def test_what_is_kept_of_closed_days_changes_no_answer(
     asked = list(meters(budgets, NOW))
     metered, billed = book
     whole = counted_days(metered, billed)
-    kept = CLOSED.format.read("k", CLOSED.format.write(close_days(asked, whole, DAYS[0], end)))
+    form = CLOSED.table.format
+    kept = open_kept(form.read("k", form.write(keep_closed(close_days(asked, whole, DAYS[0], end)))))
     assert answers(kept, asked)
     known = counted_days([d for d in metered if d.day >= end], [d for d in billed if d.day >= end], kept)
     assert told(asked, known) == told(asked, whole)

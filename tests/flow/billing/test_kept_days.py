@@ -86,7 +86,7 @@ def test_no_answer_changes_by_what_is_kept(steps: list[tuple[str, Any]]) -> None
                 on.event(on.submit(f"p{number}", run_s=how, team="red"))
         stands(on)
     billing(on.deps, TICK)
-    assert CLOSED.get(on.deps.state, "c") is not None
+    assert CLOSED.table.get(on.deps.state, "c/x") is not None
 
 
 def replace_budgets(on: Stage, budgets: tuple[Budget, ...]) -> Any:
@@ -120,7 +120,7 @@ def test_a_late_correction_counts_at_the_next_tick() -> None:
 def test_a_bill_taken_in_while_a_tick_reads_is_not_kept_from() -> None:
     """A tick read the days at $30; before it keeps them they are billed at $40: they are not kept."""
     on = five_days()
-    CLOSED.delete(on.deps.state, "c")
+    CLOSED.delete(on.deps.state, "c/x")
     state = on.deps.state
 
     class Late:
@@ -131,7 +131,7 @@ def test_a_bill_taken_in_while_a_tick_reads_is_not_kept_from() -> None:
 
         def put(self, key: str, value: bytes, **how: Any) -> int:
             """Write, after a bill."""
-            if key == "closed/c":
+            if key == "closed/c/x":
                 on.deps = replace(on.deps, state=state)
                 read(on, Told(40, 4))
             return state.put(key, value, **how)
@@ -144,7 +144,7 @@ def test_a_bill_taken_in_while_a_tick_reads_is_not_kept_from() -> None:
 def test_what_is_kept_and_cannot_be_read_is_as_if_it_were_not_there() -> None:
     """Another version wrote it, or a disk broke it: the tick reads the days."""
     on = five_days()
-    on.deps.state.put("closed/c", b'{"schema":1,"of":"another version"}', ttl_s=3600)
+    on.deps.state.put("closed/c/x", b'{"schema":1,"of":"another version"}', ttl_s=3600)
     billing(on.deps, TICK)
     assert stands(on)[0][0] == 120
 

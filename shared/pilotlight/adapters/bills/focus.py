@@ -68,7 +68,7 @@ class FocusBills:
         """The files that lie there. Their word is that of the rules, too."""
         found = list_files(self._uri, self._objects)
         rules = blake2b(repr(self._rules).encode(), digest_size=8).hexdigest()
-        return msgspec.structs.replace(found, word=f"{found.word} {rules}")
+        return msgspec.structs.replace(found, word=f"{found.word} {SAMPLED.format} {rules}")
 
     def read(self, start: datetime, end: datetime) -> Bill:
         """The cluster's rows of the period by day, team, pool and service. A file that is no export is a finding.
@@ -207,9 +207,9 @@ def _keys(db: "duckdb.DuckDBPyConnection", columns: dict[str, str], start: datet
     out: dict[str, DayKeys] = {}
     for day, lines, usd, keys in days:
         cut = KEYS if keys <= most else KEYS * most // keys
-        asked = 'SELECT key, "of", "sum", lines FROM line WHERE day = $day AND key <= $cut'
+        asked = 'SELECT key, service, "of", "sum", lines FROM line WHERE day = $day AND key <= $cut'
         rows = sorted(db.execute(asked, {"day": day, "cut": cut}).fetchall())
-        sample = b"".join(SAMPLED.pack(key, what, of, min(count, 0xFFFF)) for key, what, of, count in rows)
+        sample = b"".join(SAMPLED.pack(*told, min(count, 0xFFFF)) for *told, count in rows)
         out[day.isoformat()] = DayKeys(lines=int(lines), usd=usd or Decimal(0), cut=cut, sample=sample)
     return out
 

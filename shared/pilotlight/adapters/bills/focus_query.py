@@ -27,8 +27,9 @@ NAMES = {
     )
 }  # fmt: skip
 """FOCUS's columns that are read, as exports write them too: in small letters, with and without underscores."""
-_SAYS = ("ResourceId", "ServiceName", "ChargeCategory", "ChargeClass")
-"""What a line keeps when its export is written again, with its time. Amounts, tags, prices, texts, zones change."""
+_SAYS = ("ResourceId", "ChargeCategory", "ChargeClass")
+"""What a line keeps when its export is written again, with its time. Amounts, tags, prices, texts, zones change, and
+services are renamed."""
 _PREFIXES = ("", "user:", "resourceTags/", "resourceTags/user:")
 """Exports of AWS put these before a tag's key."""
 _SAYS_WHAT = ("SkuId", "SubAccountId", "RegionId")
@@ -49,7 +50,7 @@ lines."""
 OTHERS = "(others)"
 _NAMED = ("team", "pool", "service", "account", "payer")
 _LEAST = ("service", "account", "payer")
-MOST_KEYS = 12_288
+MOST_KEYS = 8_192
 """So many lines of a file are looked at to tell its days from another's: of more, an even sample of each day."""
 
 
@@ -137,7 +138,7 @@ def _folded(rules: Rules, *, least: bool) -> tuple[str, str]:
 
 def keys_query(columns: Columns) -> str:
     """Makes the table ``line``: each day's lines from ``$start`` on, by a hash of what a line keeps when its export is
-    written again, with how many they are, their sum, and the bytes of a ``KeyTold``.
+    written again and by service, with how many they are, their sum, and the bytes of a ``KeyTold``.
 
     Where no resource is told, lines of a hash are alike in their dollars alone. Exports write one resource in small
     letters and in capitals, and a machine with its ARN and without.
@@ -147,17 +148,18 @@ def keys_query(columns: Columns) -> str:
     told = [_text(columns, name) for name in _SAYS_WHAT if name in columns]
     resource = f"NULLIF({_text(columns, 'ResourceId')}, '')"
     of = f"regexp_replace({_text(columns, 'ChargeDescription')}, '[0-9.,]+', '', 'g')"
-    of = _text(columns, "SkuId") if "SkuId" in columns else of
+    of = f"COALESCE(NULLIF({_text(columns, 'SkuId')}, ''), {of})"
     what = f"NULLIF(concat_ws('|', {', '.join(told)}), '')" if told else "NULL"
     otherwise = "''" if "ResourceId" in columns else f"COALESCE({_text(columns, 'BilledCost')}, '')"
     said.append(f"CASE WHEN {resource} IS NULL THEN COALESCE({what}, {otherwise}) ELSE '' END")
     since = _moment(columns, "ChargePeriodStart")
     return f"""
         CREATE OR REPLACE TEMP TABLE line AS
-        SELECT *, CASE WHEN usd <> 0 THEN hash(usd) % 255 + 1 ELSE 0 END AS sum,
-            CASE WHEN bare THEN hash(usd) % 255 + 1 WHEN what IS NULL THEN 0 ELSE what % 255 + 1 END AS of
+        SELECT *, CASE WHEN usd <> 0 THEN hash(usd) % 65535 + 1 ELSE 0 END AS sum,
+            CASE WHEN bare THEN sum WHEN what IS NULL THEN 0 ELSE what % 65535 + 1 END AS of
         FROM (SELECT CAST({since} AS DATE) AS day, hash(epoch_us({since}), {", ".join(said)}) >> 32 AS key,
-            count(*) AS lines, sum(TRY_CAST("BilledCost" AS DECIMAL(38, 15))) AS usd,
+            hash(lower(COALESCE({_text(columns, "ServiceName")}, ''))) >> 48 AS service, count(*) AS lines,
+            sum(TRY_CAST("BilledCost" AS DECIMAL(38, 15))) AS usd,
             bool_or({resource} IS NULL) AS bare, bit_xor(CASE WHEN {of} <> '' THEN hash({of}) END) AS what
         FROM export WHERE {since} >= $start GROUP BY ALL)"""
 

@@ -71,7 +71,9 @@ class PrometheusTelemetry:
             there = {*rows, *((pod, device.rpartition("/")[0]) for pod, device in rows)}  # Slices are of a device.
             odd = _shares_beside_percents(scale, found)
             more = {key: row for key, row in found.items() if key not in there and key not in odd}
-            told = f" (without {count_of(len(odd), 'GPU')} told in shares of 1, not in percent)" if odd else ""
+            told = (
+                f" (without {count_of(len(odd), 'GPU')} that may be told in shares of 1, not in percent)" if odd else ""
+            )
             metrics += [f"{name}{told}"] if more else []
             rows |= more
         return rows, metrics
@@ -111,20 +113,25 @@ class PrometheusTelemetry:
 
 def _look_at_scale(name: str, scale: float, rows: Rows) -> None:
     """Raises ``BadInput`` where percents of all GPUs are shares of 1: each would be read as a hundredth of itself."""
-    values = [round(value * scale, 9) for row in rows.values() for value in row if value == value]
+    values = [value for row in rows.values() for value in _as_told(scale, row)]
     if scale > 1 and values and max(values) <= 1 and any(0 < value < 1 for value in values):
         raise BadInput(f"telemetry: {name} is in percent, and no value is above 1: let what writes it multiply by 100")
 
 
 def _shares_beside_percents(scale: float, rows: Rows) -> set[Key]:
-    """Devices of which something else writes shares of 1, where the others' percents are whole: who works at 0.9 would
-    be read as who does nothing.
+    """Devices that may be told in shares of 1 beside others' percents: who works at 0.9 would be read as who does
+    nothing. A mean of percents may be 0.4 as well: nobody can tell, so it is not measured.
     """
-    told = {key: [round(value * scale, 9) for value in row if value == value] for key, row in rows.items()}
-    percents = [values for values in told.values() if max(values) > 1]
-    if scale == 1 or not percents or any(value % 1 for values in percents for value in values):
+    told = {key: max(values) for key, row in rows.items() if (values := _as_told(scale, row))}
+    if scale == 1 or max(told.values(), default=0) <= 1:
         return set()
-    return {key for key, values in told.items() if max(values) <= 1 and any(value % 1 for value in values)}
+    if not any(value % 1 for key, most in told.items() if most <= 1 for value in _as_told(scale, rows[key])):
+        return set()
+    return {key for key, most in told.items() if 0 < most <= 1}
+
+
+def _as_told(scale: float, row: list[float]) -> list[float]:
+    return [round(value * scale, 9) for value in row if value == value]
 
 
 def _carry(rows: Rows) -> None:

@@ -8,8 +8,10 @@ from decimal import Decimal
 from operator import attrgetter
 from typing import Literal
 
+from msgspec.structs import replace
+
 from pilotlight.decide.money.reconciliation import Compared, compare_with_bill
-from pilotlight.facts.money.bill import BillDay, ClosedDays, ClosedPart, CostLine, MeterDay
+from pilotlight.facts.money.bill import BillDay, ClosedDays, ClosedPart, CostLine, KeptDays, KeptScope, MeterDay
 from pilotlight.facts.money.budgets import Measure
 from pilotlight.facts.money.money_policy import BudgetScope, CostBasis
 
@@ -133,3 +135,17 @@ def sum_parts(lines: Iterable[CostLine]) -> tuple[ClosedPart, ...]:
         usd, hours = sums.get(line.begin, (ZERO, ZERO))
         sums[line.begin] = usd + line.usd, hours + line.gpu_hours
     return tuple(ClosedPart(begin, *of) for begin, of in sums.items())
+
+
+def keep_closed(closed: ClosedDays) -> KeptDays:
+    """Closed days as they are kept: by scope, for many scopes need several records."""
+    rows = [KeptScope(name, parts=of) for name, of in closed.parts.items()]
+    rows += [KeptScope(name, bills=of) for name, of in closed.bills.items()]
+    return KeptDays(days=replace(closed, parts={}, bills={}), rows=tuple(rows))
+
+
+def open_kept(kept: KeptDays) -> ClosedDays:
+    """Closed days of what is kept."""
+    parts = {row.name: row.parts for row in kept.rows if row.parts is not None}
+    bills = {row.name: row.bills for row in kept.rows if row.bills is not None}
+    return replace(kept.days, parts=parts, bills=bills)

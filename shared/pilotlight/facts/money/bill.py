@@ -234,7 +234,7 @@ class ClosedBilled(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 class ClosedDays(msgspec.Struct, frozen=True, kw_only=True):
     """All that budgets ask of days from the ``first`` to before ``end``, which the meter has closed: kept, so that a
-    tick reads one record for them.
+    tick asks once for them.
 
     ``parts`` are by scope ("team red"), ``bills`` by basis and scope ("billed team red"), then by day. ``compared`` has
     the fields of ``reconciliation.Compared``. Without a day it says nothing.
@@ -248,6 +248,25 @@ class ClosedDays(msgspec.Struct, frozen=True, kw_only=True):
     parts: dict[str, dict[date, tuple[ClosedPart, ...]]] = {}
     bills: dict[str, dict[date, ClosedBilled]] = {}
     compared: tuple[tuple[date, str, Usd, Usd, bool, Usd | None], ...] = ()
+
+
+class KeptScope(msgspec.Struct, frozen=True, array_like=True):
+    """One of the ``parts`` of closed days, or one of their ``bills``."""
+
+    name: str
+    parts: dict[date, tuple[ClosedPart, ...]] | None = None
+    bills: dict[date, ClosedBilled] | None = None
+
+
+class KeptDays(msgspec.Struct, frozen=True, kw_only=True):
+    """Closed days as they are kept: ``rows`` are their ``parts`` and ``bills``, ``days`` is all else. ``parts`` and
+    ``stamp`` are as a ``MeterDay``'s.
+    """
+
+    days: ClosedDays = ClosedDays()
+    rows: tuple[KeptScope, ...] = ()
+    parts: int = 0
+    stamp: str = ""
 
 
 class HourSums(msgspec.Struct, frozen=True, kw_only=True):

@@ -33,15 +33,16 @@ class Line(NamedTuple):
     commitment: Commitment = ""  # What it is of a commitment discount.
 
 
-SAMPLED = Struct(">IBBH")
+SAMPLED = Struct(">IHHHH")
 """Bytes of one hash in a sample: the hash, then a ``KeyTold``."""
 
 
 class DayKeys(msgspec.Struct, frozen=True, array_like=True):
     """Lines of one day of a file, to be told apart from another file's: how many, their sum, and a sample of them.
 
-    The sample has every line whose hash is at most ``cut``, 8 bytes each, as ``each_line`` reads them. It is all of
-    them unless the day has too many.
+    The sample has every line whose hash is at most ``cut``, 12 bytes each, as ``each_line`` reads them. It is all of
+    them unless the day has too many. A hash is of what a line keeps though its service is renamed: its resource, hour
+    and category.
     """
 
     lines: int
@@ -51,15 +52,16 @@ class DayKeys(msgspec.Struct, frozen=True, array_like=True):
 
     def each_line(self) -> Iterator[tuple[int, "KeyTold"]]:
         """Hashes of the sample's lines, with what is told of each."""
-        for key, what, usd, lines in SAMPLED.iter_unpack(self.sample):
-            yield key, KeyTold(what, usd, lines)
+        for key, *told in SAMPLED.iter_unpack(self.sample):
+            yield key, KeyTold(*told)
 
 
 class KeyTold(NamedTuple):
-    """What a file tells of lines of one hash."""
+    """What a file tells of lines of one hash and one service."""
 
-    what: int  # A byte of what they are of: their SKUs, or their descriptions without figures; 0 where none is told.
-    usd: int  # A byte of their sum; 0 for none.
+    service: int  # Two bytes of their service.
+    what: int  # Two bytes of what they are of: their SKUs, or their descriptions without figures; 0 where none is told.
+    usd: int  # Two bytes of their sum; 0 for none.
     lines: int  # How many.
 
 

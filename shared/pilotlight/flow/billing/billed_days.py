@@ -4,10 +4,9 @@ Only days that an export covers whole are written, from that of its first row
 up to its horizon: a partial file neither counts twice nor takes away what an earlier one had, and days before an export
 was set up stay metered. A cluster has one bill: what another source said of a day that is written is gone.
 
-What budgets ask of days that the meter has closed is kept in one record (``closed``), so that a tick reads it and the
-days after it, whatever the history. It holds for an hour, for the days and budgets that it was made for, and until a
-bill is taken in: then the days are read again. Where it does not fit one record, with some 200 budgets whose days are
-all billed, each tick reads the days.
+What budgets ask of days that the meter has closed is kept (``closed``), so that a tick reads it and the days after it,
+whatever the history: by one scan, also where hundreds of budgets need several records. It holds for an hour, for the
+days and budgets that it was made for, and until a bill is taken in: then the days are read again.
 """
 
 from collections import defaultdict
@@ -15,20 +14,19 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 
-import msgspec
+from msgspec.structs import replace
 
 from pilotlight.decide.money.bills.bill_scope import sum_rows
 from pilotlight.decide.money.budget_limits import meters
-from pilotlight.decide.money.counted_days import NONE_CLOSED, CountedDays, counted_days
+from pilotlight.decide.money.counted_days import NONE_CLOSED, CountedDays, counted_days, keep_closed, open_kept
 from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.spend import answers, close_days
 from pilotlight.errors import Conflict, Corrupt
-from pilotlight.facts.money.bill import Bill, BillDay, BilledDay, ClosedDays, MeterDay
+from pilotlight.facts.money.bill import Bill, BillDay, BilledDay, ClosedDays, KeptDays, MeterDay
 from pilotlight.flow.billing import meter_nodes
 from pilotlight.flow.deps import HasBudgets
-from pilotlight.ports.state import ABSENT, LARGEST, State
+from pilotlight.ports.state import ABSENT, State
 from pilotlight.state_schema.billing_records import BILL, CLOSED
-from pilotlight.state_schema.table import Entry
 
 DAY = timedelta(days=1)
 
@@ -54,7 +52,7 @@ def store(state: State, cluster: str, bill: Bill, start: datetime, end: datetime
         for other in (other for other in others if other.day == day):
             BILL.delete(state, f"{cluster}/{day}/{other.source}")
         covered, day = covered + 1, day + DAY
-    CLOSED.put(state, cluster, ClosedDays())  # Over the version that one who reads the old days has seen.
+    CLOSED.table.put(state, _closed(cluster), KeptDays())  # Over the version that one who reads the old days has seen.
     return covered
 
 
@@ -64,7 +62,7 @@ def _by_node(state: State, cluster: str, rows: Sequence[BilledDay]) -> tuple[Bil
     names: dict[str, str] = {}
     for instance, node in meter_nodes.nodes(state, cluster, named[0].day).items() if named else ():
         names |= {node.name: node.name, instance: node.name}
-    return sum_rows(msgspec.structs.replace(row, resource=names.get(row.resource, "")) for row in rows)
+    return sum_rows(replace(row, resource=names.get(row.resource, "")) for row in rows)
 
 
 def count_days(deps: HasBudgets, now: datetime, today: MeterDay | None = None) -> CountedDays:
@@ -75,23 +73,31 @@ def count_days(deps: HasBudgets, now: datetime, today: MeterDay | None = None) -
 def budget_days(deps: HasBudgets, now: datetime, today: MeterDay | None = None, *, keep: bool = False) -> CountedDays:
     """The same days for the policy's budgets, the closed ones by what is kept of them; where asked, that is kept."""
     first, asked = (now - LOOK_BACK).date(), [meter for meter in meters(deps.policy.budgets, now) if meter.end]
-    found, end = _kept(deps), min(meter_nodes.counted_from(deps.state, deps.name), now.date())
-    if found is not None and (found.value.first, found.value.end) == (first, end) and answers(found.value, asked):
-        return _since(deps, end, now, today, found.value)
+    (version, closed), end = _kept(deps), min(meter_nodes.counted_from(deps.state, deps.name), now.date())
+    if (closed.first, closed.end) == (first, end) and answers(closed, asked):
+        return _since(deps, end, now, today, closed)
     known = count_days(deps, now, today)
-    closed = close_days(asked, known, first, end)
-    if keep and len(CLOSED.format.write(closed)) <= LARGEST:
+    if keep:
+        kept = keep_closed(close_days(asked, known, first, end))
         with suppress(Conflict):  # A bill was taken in, or another tick was faster.
-            CLOSED.put(deps.state, deps.name, closed, if_version=found.version if found else ABSENT)
+            CLOSED.write(deps.state, _closed(deps.name), kept, if_version=version)
     return known
 
 
-def _kept(deps: HasBudgets) -> Entry[ClosedDays] | None:
-    """What is kept. What cannot be read is gone within the hour, and until then days are read as without it."""
+def _closed(cluster: str) -> str:
+    return f"{cluster}/x"
+
+
+def _kept(deps: HasBudgets) -> tuple[int, ClosedDays]:
+    """What is kept, and its version. What cannot be read is gone within the hour, and until then days are read as
+    without it."""
     try:
-        return CLOSED.get(deps.state, deps.name)
+        found = next(CLOSED.scan(deps.state, f"{deps.name}/"), None)
     except Corrupt:
-        return None
+        return ABSENT, NONE_CLOSED
+    if found is None:
+        return ABSENT, NONE_CLOSED
+    return found.version, open_kept(found.value)
 
 
 def _since(

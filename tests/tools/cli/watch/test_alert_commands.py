@@ -96,6 +96,16 @@ def test_what_was_told_is_listed_and_what_was_given_up_redelivered() -> None:
     assert "screen" not in table
 
 
+@pytest.mark.parametrize("by", ["eve\nall is well", "eve\x1b[2J", "x" * 81, "eve\u202ebob"])
+def test_a_name_that_is_no_name_acknowledges_nothing(by: str) -> None:
+    """What would write a line of its own, or hide in one, is refused as an approver's is; the alert still waits."""
+    _run("send", SAMPLE)
+    fingerprint = json.loads(_run("alerts", "list", "--json"))[0]["alert"]["fingerprint"]
+    with pytest.raises(BadInput, match="--by: write the name of a person"):
+        _run("alerts", "ack", fingerprint, "--by", by)
+    assert "seen to by ann" in _run("alerts", "ack", fingerprint, "--by", " ann ")
+
+
 def test_a_warning_stays_listed_once_it_is_over(tmp_path: Path) -> None:
     """What began and its end are two lines, and two entries as JSON: the end hides nothing."""
     began = json.loads(Path(SAMPLE).read_text())

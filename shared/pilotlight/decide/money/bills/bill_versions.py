@@ -1,15 +1,28 @@
 """Which of a bill's files count: of an export that is written again beside itself, the newer.
 
-A folder, a manifest or a date says that files are versions of one export. Of a day that a newer version tells again,
-the older is left out: half of its lines or more are in the newer one too. A file of corrections alone adds.
+A folder, a manifest or a date says that files are versions of one export; a number at the end of a name says little: a
+part, or the whole again. Lines of two files meet in a resource's hour and charge category. They are alike with the same
+SKUs or dollars, in as many lines.
 
-A number at the end of a name says little: a part, or the whole again. A part has lines of its own. One resource's hour
-may lie in two of them, its processors in one and its memory in the other, so a line is told again where its hash has as
-many lines there, and the same SKUs or dollars. Where nearly all hashes are the same and both differ, both are told.
+::
+
+    files                     lines that meet                             what counts        told
+    ========================  ==========================================  =================  =====================
+    versions                  of one service, or alike: half of a day's   the newer          both sums, if apart
+    versions                  some, and a day's sums are the same         the newer          nothing
+    versions                  of one service, or alike: fewer             both               both sums
+    versions                  of other services, nearly all alike         the newer          both sums, if apart
+    versions                  of other services, not alike                both               both sums, the files
+    numbered                  most of the same dollars: half of a day's   the newer          both sums, if apart
+    numbered                  nearly all in two files, few differ in both the newer          both sums, if apart
+    numbered                  some alike: one SKU's lines are cut apart   both               both sums
+    numbered                  nearly all, and SKUs and dollars differ     both               both sums, the files
+    numbered                  of another service, of SKUs not told        both               both sums, the files
+    any                       none, or of other SKUs at other dollars     both               nothing
 """
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence, Set
 from datetime import date
 from decimal import Decimal
 from typing import Literal, NamedTuple
@@ -21,8 +34,13 @@ from pilotlight.units import cents, count_of
 ZERO = Decimal(0)
 NEARLY = Decimal("0.9")
 """Parts by chance have not so many hashes alike in the number of their lines."""
+MOST, ALL = Decimal("0.75"), Decimal("0.99")
+"""Of two lines of one SKU and the same dollars half lie in one other part by chance, two thirds in two, and more in
+more: lines that are scattered are told again only where all of them are."""
 FEW = Decimal("0.1")
 """A part that tells fewer of another's lines again is not told of."""
+MOST_NAMED = 4
+"""So many files are named of those of which one may have to go."""
 
 DayOut = tuple[str, date | None]
 """A day that does not count of a file, by its name."""
@@ -31,7 +49,7 @@ Fate = Literal["newer", "few", "apart"]
 _WORDS: dict[Fate, str] = {
     "newer": "the newer counts",
     "few": "both count, for they share few lines",
-    "apart": "both count, for their SKUs and dollars differ: take away the file that is not current",
+    "apart": "both count, for neither SKUs nor dollars are alike: take away the file that is not current",
 }
 
 
@@ -41,6 +59,7 @@ class _Apart(NamedTuple):
     day: str
     older: Decimal
     newer: Decimal
+    files: tuple[str, ...]
 
 
 _Told = dict[Fate, list[_Apart]]
@@ -83,19 +102,24 @@ def _superseded(versions: Sequence[Sequence[BillFile]], out: set[DayOut], told: 
     days = [_by_day(version, out) for version in versions]
     gone: set[DayOut] = set()
     for number, own in enumerate(days):
+        met: dict[str, _Met] = {}
         for day in sorted(own):
             newer = {later: days[later][day] for later in range(number + 1, len(days)) if day in days[later]}
-            found = _told_again(own[day], newer)
-            if found is None:
-                continue
-            lines_alike, last = found
-            older_usd, newer_usd = _usd_of(own[day]), _usd_of(newer[last])
+            if found := _told_again(own[day], newer):
+                met[day] = found
+        renamed = sum(one.renamed for one in met.values())
+        all_renamed = renamed >= NEARLY * (renamed + sum(one.apart for one in met.values())) > 0
+        for day, found in met.items():
+            older_usd, newer_usd = _usd_of(own[day]), _usd_of(days[found.last][day])
+            again = found.again + found.renamed + (found.apart if all_renamed else 0)
             # By the hour and by the day few lines are the same, and all dollars.
-            whole = lines_alike or older_usd == newer_usd
+            whole = 2 * again >= found.lines or (older_usd == newer_usd and bool(found.again or older_usd))
             if whole:
                 gone |= {(file.name, date.fromisoformat(day)) for file in versions[number]}
-            if older_usd != newer_usd:
-                told["newer" if whole else "few"].append(_Apart(day, older_usd, newer_usd))
+            fate: Fate = "newer" if whole else "apart" if found.apart > again else "few"
+            if older_usd != newer_usd or fate == "apart":
+                files = tuple(versions[at][0].name for at in (number, found.last))
+                told[fate].append(_Apart(day, older_usd, newer_usd, files))
     return gone
 
 
@@ -108,22 +132,61 @@ def _by_day(version: Sequence[BillFile], out: set[DayOut]) -> dict[str, list[Day
     return found
 
 
-def _told_again(own: Sequence[DayKeys], newer: Mapping[int, Sequence[DayKeys]]) -> tuple[bool, int] | None:
-    """Whether newer versions of a day have half of its lines or more, and the newest that has any; None where none."""
+_Lines = dict[int, list[tuple[str, KeyTold]]]
+"""Lines of a day by their hash, with the name of what they are in."""
+
+
+class _Met(NamedTuple):
+    """Lines of a day, and those that newer versions have: of the same service, of another and alike, of another and
+    not alike. ``last`` is the newest that has any."""
+
+    lines: int
+    again: int
+    renamed: int
+    apart: int
+    last: int
+
+
+def _told_again(own: Sequence[DayKeys], newer: Mapping[int, Sequence[DayKeys]]) -> _Met | None:
+    """Lines of a day that newer versions have, or None where there are none."""
     cut = min(one.cut for day in (own, *newer.values()) for one in day)
-    held = {key: count for key, count in _counts(own).items() if key <= cut}
-    last: dict[int, int] = {}
-    for version, day in newer.items():
-        last |= dict.fromkeys(held.keys() & _counts(day).keys(), version)
-    return (2 * sum(held[key] for key in last) >= sum(held.values()), max(last.values())) if last else None
+    held = _lines_of("", own, cut)
+    last, sums = -1, Counter[str]()
+    there = {version: _lines_of("", day, cut) for version, day in newer.items()}
+    for key, of_key in held.items():
+        services = {one.service for _, one in of_key}
+        for _, one in of_key:
+            found = {version: _met(one, services, beside.get(key, ())) for version, beside in there.items()}
+            last = max([last, *(version for version, of in found.items() if of)])
+            sums[_kind(one, [two for of in found.values() for _, two in of])] += one.lines
+    lines = sums.total() - sums["nothing"]
+    return _Met(lines, sums["again"], sums["renamed"], sums["apart"], last) if last >= 0 else None
 
 
-def _counts(found: Sequence[DayKeys]) -> dict[int, int]:
-    sums: dict[int, int] = defaultdict(int)
+def _kind(one: KeyTold, met: Sequence[KeyTold]) -> str:
+    """What those that meet a line make of it. One of $0 under another service says nothing."""
+    if any(one.service == two.service for two in met):
+        return "again"
+    if any(one.lines == two.lines and _alike(one, two) for two in met):
+        return "renamed"
+    if not met:
+        return "alone"
+    return "apart" if one.usd else "nothing"
+
+
+def _lines_of(name: str, found: Sequence[DayKeys], cut: int) -> _Lines:
+    out: _Lines = defaultdict(list)
     for one in found:
         for key, told in one.each_line():
-            sums[key] += told.lines
-    return dict(sums)
+            if key <= cut:
+                out[key].append((name, told))
+    return out
+
+
+def _met(one: KeyTold, services: Set[int], beside: Sequence[tuple[str, KeyTold]]) -> Sequence[tuple[str, KeyTold]]:
+    """Lines beside one: of its service, else of services that its own file does not have in that hour."""
+    same = [two for two in beside if two[1].service == one.service]
+    return same or [two for two in beside if two[1].service not in services]
 
 
 def _usd_of(found: Sequence[DayKeys]) -> Decimal:
@@ -131,14 +194,22 @@ def _usd_of(found: Sequence[DayKeys]) -> Decimal:
 
 
 class _Again(NamedTuple):
-    """Lines of a part's day that were looked at, and those that later parts have: by hash and number, of them those
-    alike in SKUs or dollars too, and those that differ in both. ``by`` are the later parts that have most of them."""
+    """Lines of a part's day, and those that later parts have: by hash and number, of the same dollars, alike in SKUs or
+    dollars, other in both, and of another service whose SKUs are not told.
+
+    ``priced`` are the lines that cost anything. ``by`` are the later parts that have most of them: two hold nearly all
+    unless they are ``scattered``, as lines of one SKU are over the parts of one export.
+    """
 
     lines: int
+    priced: int
     hashes: int
+    dollars: int
     alike: int
     differ: int
+    untold: int
     by: frozenset[str]
+    scattered: bool
 
 
 def _told_by_parts(parts: Sequence[BillFile], told: _Told) -> set[DayOut]:
@@ -152,8 +223,8 @@ def _told_by_parts(parts: Sequence[BillFile], told: _Told) -> set[DayOut]:
     for day, there in days.items():
         usd = {part.name: part.keys[day].usd for part in there}
         found = {name: (fates[name][day], again[name][day].by) for name in usd if day in fates[name]}
-        for fate, sums in _sums_apart(found, usd):
-            told[fate].append(_Apart(day, *sums))
+        for fate, apart in _sums_apart(found, usd):
+            told[fate].append(_Apart(day, *apart))
     return {
         (name, date.fromisoformat(day)) for name, of in fates.items() for day, fate in of.items() if fate == "newer"
     }
@@ -165,21 +236,22 @@ def _parts_by_day(parts: Sequence[BillFile]) -> dict[str, list[BillFile]]:
 
 
 def _of_day(parts: Sequence[BillFile], day: str) -> Iterator[tuple[str, _Again]]:
-    """Each part's day held against that of later parts, the last part first."""
-    later: dict[int, list[tuple[str, KeyTold]]] = defaultdict(list)
+    """Each part's day held against that of later parts, where there are any."""
+    later: _Lines = defaultdict(list)
     cut = parts[-1].keys[day].cut
     for part in reversed(parts):
         cut = min(cut, part.keys[day].cut)
-        held = [(key, one) for key, one in part.keys[day].each_line() if key <= cut]
-        yield part.name, _again(held, later)
-        for key, one in held:
-            later[key].append((part.name, one))
+        held = _lines_of(part.name, [part.keys[day]], cut)
+        if later:
+            yield part.name, _again(held, later)
+        for key, of_key in held.items():
+            later[key] += of_key
 
 
 def _sums_apart(
     found: Mapping[str, tuple[Fate, frozenset[str]]], usd: Mapping[str, Decimal]
-) -> Iterator[tuple[Fate, tuple[Decimal, Decimal]]]:
-    """A day's sums of parts that others tell again, and of these others, where they are not the same.
+) -> Iterator[tuple[Fate, tuple[Decimal, Decimal, tuple[str, ...]]]]:
+    """A day's sums of parts that others tell again, and of these others, where they are not the same or both count.
 
     Of three that tell the same the middle one is held against the last.
     """
@@ -188,23 +260,56 @@ def _sums_apart(
         last = {name: by for name, (own, by) in found.items() if own == fate and not by & gone}
         newer = frozenset[str]().union(*last.values())
         sums = sum((usd[name] for name in last), ZERO), sum((usd[name] for name in newer), ZERO)
-        if sums[0] != sums[1]:
-            yield fate, sums
+        if sums[0] != sums[1] or (fate != "newer" and last):
+            yield fate, (*sums, (*last, *sorted(newer - last.keys())))
 
 
-def _again(held: Sequence[tuple[int, KeyTold]], later: Mapping[int, Sequence[tuple[str, KeyTold]]]) -> _Again:
+def _again(held: _Lines, later: _Lines) -> _Again:
     """A part's day held against that of later parts."""
-    hashes = alike = differ = 0
-    by: dict[str, int] = defaultdict(int)
-    for key, one in held:
-        same = [(name, two) for name, two in later.get(key, ()) if two.lines == one.lines]
-        for name, _ in same:
-            by[name] += one.lines
-        hashes += one.lines if same else 0
-        alike += one.lines if any(_alike(one, two) for _, two in same) else 0
-        differ += one.lines if same and all(_differ(one, two) for _, two in same) else 0
-    most = frozenset(name for name, lines in by.items() if lines >= FEW * hashes)
-    return _Again(sum(one.lines for _, one in held), hashes, alike, differ, most)
+    sums, by = Counter[str](), Counter[str]()
+    for key, of_key in held.items():
+        beside = later.get(key, ())
+        for _, one in of_key:
+            same = _met_in_parts(one, of_key, beside) if beside else ()
+            by.update(dict.fromkeys({name for name, _ in same}, one.lines))
+            sums.update(dict.fromkeys(_kinds(one, [two for _, two in same]), one.lines))
+    most = frozenset(name for name, lines in by.items() if lines >= FEW * sums["hashes"])
+    scattered = sum(sorted(by.values())[-2:]) < NEARLY * sums["hashes"]
+    return _Again(
+        sums["lines"], sums["priced"], sums["hashes"], sums["dollars"], sums["alike"], sums["differ"], sums["untold"],
+        most, scattered,
+    )  # fmt: skip
+
+
+def _kinds(one: KeyTold, same: Sequence[KeyTold]) -> Iterator[str]:
+    """The figures of ``_Again`` that a line counts in."""
+    yield "lines"
+    if one.usd:
+        yield "priced"
+    if not same:
+        return
+    yield "hashes"
+    if any(one.usd == two.usd != 0 for two in same):
+        yield "dollars"
+    if any(_alike(one, two) for two in same):
+        yield "alike"
+    elif all(_differ(one, two) for two in same):
+        yield "differ"
+    elif any(two.service != one.service for two in same):
+        yield "untold"
+
+
+def _met_in_parts(
+    one: KeyTold, own: Sequence[tuple[str, KeyTold]], beside: Sequence[tuple[str, KeyTold]]
+) -> Sequence[tuple[str, KeyTold]]:
+    """Lines beside one, as many: of its service, else of others in parts that have as many lines in that hour."""
+    met = _met(one, {two.service for _, two in own}, beside)
+    if met and met[0][1].service != one.service:
+        lines: dict[str, int] = defaultdict(int)
+        for name, two in beside:
+            lines[name] += two.lines
+        met = [two for two in met if lines[two[0]] == sum(told.lines for _, told in own)]
+    return [two for two in met if two[1].lines == one.lines]
 
 
 def _alike(one: KeyTold, two: KeyTold) -> bool:
@@ -212,19 +317,23 @@ def _alike(one: KeyTold, two: KeyTold) -> bool:
 
 
 def _differ(one: KeyTold, two: KeyTold) -> bool:
-    return 0 not in (one.what, two.what) and one.what != two.what and one.usd != two.usd
+    others = one.usd != two.usd or one.service != two.service
+    return 0 not in (one.what, two.what) and one.what != two.what and others
 
 
 def _judge(again: Mapping[str, _Again]) -> dict[str, Fate]:
-    """What becomes of a part's days; a day that is the part's alone is not in it."""
-    shared = {day: one for day, one in again.items() if one.hashes}
-    hashes, differ = sum(one.hashes for one in shared.values()), sum(one.differ for one in shared.values())
-    nearly = hashes >= NEARLY * sum(one.lines for one in shared.values())
+    """What becomes of a part's days; one that shares no lines is not in it."""
+    hashes, dollars = sum(one.hashes for one in again.values()), sum(one.dollars for one in again.values())
+    differ = sum(one.differ + one.untold for one in again.values())
+    lines, scattered = sum(one.lines for one in again.values()), any(one.scattered for one in again.values())
+    nearly = hashes >= NEARLY * lines
+    untold = sum(one.untold for one in again.values()) >= FEW * lines
+    same = dollars >= (ALL if scattered else MOST) * sum(one.priced for one in again.values()) > 0
     out: dict[str, Fate] = {}
-    for day, one in shared.items():
-        if 2 * one.alike >= one.lines or (nearly and 2 * differ < hashes):
+    for day, one in ((day, one) for day, one in again.items() if one.hashes):
+        if (same and 2 * one.dollars >= one.priced) or (nearly and not scattered and 2 * differ < hashes):
             out[day] = "newer"
-        elif nearly:
+        elif nearly or (untold and one.untold):
             out[day] = "apart"
         elif one.alike >= FEW * one.lines:
             out[day] = "few"
@@ -235,4 +344,7 @@ def _told_apart(found: Sequence[_Apart], fate: Fate) -> Finding:
     older, newer = sum((one.older for one in found), ZERO), sum((one.newer for one in found), ZERO)
     days = count_of(len({one.day for one in found}), "day")
     said = f"two files tell {days} apart: {cents(older)} in the older, {cents(newer)} in the newer; {_WORDS[fate]}"
+    if fate == "apart":
+        names = list(dict.fromkeys(name.rpartition("/")[2] for one in found for name in one.files))
+        said += f", {' or '.join(names[:MOST_NAMED])}{' or another' if len(names) > MOST_NAMED else ''}"
     return Finding(subject="export", code="bill-uncounted", message=said)

@@ -53,11 +53,12 @@ def person() -> str:
         return ""
 
 
-def _name(text: str) -> str:
-    """The name, where a line can show it. Raises ``BadInput``."""
-    if len(text) > MOST_NAME or not text.isprintable():
+def named_person(by: str) -> str:
+    """The person of ``--by``, else the one who runs this. Raises ``BadInput`` where no line can show the name."""
+    name = by.strip() or person()
+    if len(name) > MOST_NAME or not name.isprintable():
         raise BadInput(f"--by: write the name of a person, on one line and of {MOST_NAME} letters at most")
-    return text
+    return name
 
 
 def resume(pool: Pool = "", as_json: AsJson = False) -> None:
@@ -81,7 +82,7 @@ def approve(
 
     Example: pilotlight approve 01782864000000-723475b2
     """
-    by = _name(by.strip() or person())
+    by = named_person(by)
     head, wired = line_of_brake(), _wired()
     cluster = wired.settings.cluster_name
     record = ledger.filed_decision(wired.state, cluster, decision)

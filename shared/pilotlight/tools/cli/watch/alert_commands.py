@@ -1,6 +1,5 @@
 """``pilotlight alerts``: try a channel, see what was told and what waits, send again what was given up."""
 
-import getpass
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +12,7 @@ from pilotlight.errors import BadInput, Conflict, Failed, PilotlightError, Rejec
 from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.messages import Alert
 from pilotlight.settings import deployed_settings
+from pilotlight.tools.cli.act.brake_commands import named_person
 from pilotlight.tools.cli.state_option import cluster_line, line_of_records
 from pilotlight.units import count_of
 
@@ -152,7 +152,7 @@ def ack(
     from pilotlight.state_schema.alert_records import PROOF, WAITING
     from pilotlight.tools.serve.acknowledging import acknowledge
 
-    wired, who = _wired(), by or getpass.getuser()
+    who, wired = named_person(by) or "a person", _wired()
     head = _line(wired)
     known = (entry.value.alert for table in (PROOF, WAITING) for entry in table.scan(wired.alerts))
     found = {(a.cluster, a.fingerprint): a for a in known if not a.resolved and what in (a.fingerprint, a.decision)}
