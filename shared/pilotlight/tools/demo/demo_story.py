@@ -21,7 +21,7 @@ from pilotlight.tools.advice.money.month import Month, month
 from pilotlight.tools.advice.money.month import cents as in_cents
 from pilotlight.tools.cli.act import reclaim_by_hand
 from pilotlight.tools.demo.demo_stage import Stage
-from pilotlight.units import Seconds, Usd, cents
+from pilotlight.units import CENT, Seconds, Usd, cents
 
 Found = TypeVar("Found")
 
@@ -29,7 +29,6 @@ POLL_S: Seconds = 0.05
 SLACK_S: Seconds = 120.0
 """A busy machine may be so many seconds of the wall's clock late with a step."""
 
-CENT = Decimal("0.01")
 QUIET_S: Seconds = 2.5
 """So long no alert comes after the last: serve hands them on every second."""
 

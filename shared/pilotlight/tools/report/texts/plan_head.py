@@ -73,11 +73,8 @@ def names(given: Iterable[str], more: int = 0) -> str:
 
 
 def dollars(plan: Plan) -> str:
-    """Dollars an hour now and after the plan: the sum of what is shown, whose cents add up."""
-    now, bought, released = (
-        round(usd, 2) for usd in (plan.usd_per_hour_before, _bought(plan), known_per_hour(plan.releases))
-    )
-    change = bought - released
+    """Dollars an hour now and after the plan, each sum rounded once."""
+    now, change = plan.usd_per_hour_before, _bought(plan) - known_per_hour(plan.releases)
     sign = "+" if change > 0 else "-" if change < 0 else ""
     unknown = len(plan.unpriced)
     stay = sum(node.verdict == "keep" for node in plan.unpriced)
