@@ -212,7 +212,7 @@ def test_a_node_names_the_decision_and_the_pods_that_it_was_bought_for() -> None
     on.wait(10 * MINUTE)
     on.event(on.submit("waits", gpus=8))
     [record] = ledger.filed_records(on.deps.state, "c")
-    [bought] = {node.name for node in on.world.nodes.values()} - {before}
+    [bought] = {*on.world.nodes} - {before}
 
     def said(subject: str) -> list[str]:
         snapshot, _ = preview(on.deps, releases=True)
