@@ -91,22 +91,35 @@ NAMED = 3
 
 
 def _kept_off(found: Sequence[FoundPool], catalog: Catalog, pending: Iterable[PodDemand]) -> Iterator[str]:
-    """A line for the same taints: the pods that wait, and that each pool which would hold them keeps off by one."""
-    lacking: dict[str, list[str]] = {}
+    """A line for the same taints: the pods that wait, and that each pool which would hold them keeps off by some.
+
+    Only a taint that says no more than "has GPUs" is every GPU pod's to tolerate: any other may be a team's own.
+    """
+    lacking: dict[tuple[str, bool], list[str]] = {}
     told = {*labels.NAMES_A_GPU, labels.INSTANCE_TYPE, *(key for one in found for key in one.pool.labels)}
     for pod in pending:
-        fit = [
-            one.pool for one in found if _holds(one.pool, catalog.instance_types.get(one.pool.instance_type), pod, told)
-        ]
-        met = [untolerated_taint(but_home(pool.taints), pod.shape.tolerations) for pool in fit]
-        if met and all(met):
-            shown = [f"{t.key}{f'={t.value}' if t.value else ''}:{t.effect}" for t in met if t is not None]
-            lacking.setdefault(" or ".join(dict.fromkeys(shown)), []).append(pod.full_name)
-    for missing, pods in lacking.items():
+        fit = [one for one in found if _holds(one.pool, catalog.instance_types.get(one.pool.instance_type), pod, told)]
+        met = {one.name: _untolerated(one.pool, pod) for one in fit}
+        if met and all(met.values()):
+            open_ = {name: taints for name, taints in met.items() if all(t.key.endswith("/gpu") for t in taints)}
+            shown = [f"{', '.join(map(_shown, taints))} of pool {name}" for name, taints in (open_ or met).items()]
+            lacking.setdefault((" or ".join(shown), bool(open_)), []).append(pod.full_name)
+    for (missing, anyones), pods in lacking.items():
         more = f" and {len(pods) - NAMED} more" if len(pods) > NAMED else ""
         lack = "lacks" if len(pods) == 1 else "lack"
-        who = f"{', '.join(pods[:NAMED])}{more}"
-        yield f"{who} {lack} the toleration {missing}: nothing is bought for that; add it to the pods"
+        how = (
+            "add it to the pods" if anyones else "add it where the pods may use that pool, else write one of their own"
+        )
+        yield f"{', '.join(pods[:NAMED])}{more} {lack} the toleration {missing}: nothing is bought for that; {how}"
+
+
+def _untolerated(pool: PoolPolicy, pod: PodDemand) -> list[Taint]:
+    """The pool's taints that keep a pod off."""
+    return [one for one in but_home(pool.taints) if untolerated_taint((one,), pod.shape.tolerations)]
+
+
+def _shown(taint: Taint) -> str:
+    return f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}"
 
 
 def _unpriced(found: FoundPool) -> bool:
