@@ -140,7 +140,7 @@ A_BIG_ONE = Toleration(key="big", operator="Exists")
 @pytest.mark.parametrize(
     ("waiting", "said"),
     [
-        pytest.param(pod(8), ["ml/p8 lacks the toleration big:NoSchedule of pool big"], id="the one pool that would hold it"),
+        pytest.param(pod(8), ["ml/p8 lacks the toleration big:NoSchedule of pool big"], id="the one pool"),
         pytest.param(pod(8, tolerations=(A_BIG_ONE,)), [], id="a pod that may go there"),
         pytest.param(pod(1), [], id="a pod that an open pool holds"),
         pytest.param(pod(16), [], id="a pod that no pool holds"),
@@ -150,7 +150,7 @@ A_BIG_ONE = Toleration(key="big", operator="Exists")
         ),
         pytest.param(
             pod(1, terms=((Requirement(key="disk", operator="In", values=("ssd",)),),)),
-            ["ml/p1 lacks the toleration nvidia.com/gpu=present:NoSchedule of pool mid"], id="a pool that its selector names",
+            ["ml/p1 lacks the toleration nvidia.com/gpu=present:NoSchedule of pool mid"], id="its selector's pool",
         ),
         pytest.param(
             pod(1, terms=((Requirement(key="disk", operator="In", values=("tape",)),),)), [],
