@@ -30,7 +30,7 @@ _SUFFIX: dict[str, Decimal] = {
     **{s: Decimal(1000) ** (i + 1) for i, s in enumerate(["k", "M", "G", "T", "P", "E"])},
     **{s: Decimal(1024) ** (i + 1) for i, s in enumerate(["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"])},
 }
-_ROUNDING = Context(prec=60, rounding=ROUND_HALF_UP)
+_ROUNDING = Context(prec=10_000, rounding=ROUND_HALF_UP)
 _QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d{1,3})|([numkMGTPE]|[KMGTPE]i)?)", re.ASCII)
 _LARGEST = Decimal(2) ** 63 - 1
 """Kubernetes caps a quantity at 2^63 - 1."""

@@ -45,6 +45,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     trigger: str
     before: UsdPerHour
     after: UsdPerHour
+    unpriced_before: int = 0  # Nodes without a known price: the dollars are a least.
+    unpriced_after: int = 0
     groups: tuple[Opened, ...] = ()
     calls: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
@@ -63,6 +65,8 @@ def decision_of(record: Record) -> Decision:
         trigger=record.trigger,
         before=plan.usd_per_hour_before,
         after=plan.usd_per_hour_after,
+        unpriced_before=len(plan.unpriced),
+        unpriced_after=plan.unpriced_after,
         groups=tuple(_group(record, group, prices) for group in plan.pods[:GROUPS]),
         calls=tuple(line(step) for _, step in record.calls_with_steps[:NODES]),
         nodes=tuple(f"{node.node}: {node.why}" for node in releases[:NODES]),
