@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.codec.policy_file import read_policy
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import ClusterView, Node, Taint
@@ -180,6 +181,26 @@ def test_a_taint_that_may_be_a_team_s_own_is_no_advice() -> None:
     assert advised == (
         f"{lacks} nvidia.com/gpu=present:NoSchedule of pool gpu: nothing is bought for that; add it to the pods"
     )
+
+
+def test_a_type_that_no_list_has_is_written_into_a_price_file() -> None:
+    """The lines of the policy on it, without their marks and with a person's words, are a file that prices it."""
+    first = found(node("a", kind="zz9"))
+    lines = policy_text(first, "a cluster").splitlines()
+    assert "  # No price list has zz9: none of it is bought." in lines
+    assert not any("zz9/on-demand" in line for line in lines)
+    begun = lines.index("  #   name: mine")
+    text = "\n".join(line.removeprefix("  #   ") for line in lines[begun:])
+    for word, theirs in (
+        ("DAY", "2026-11-30"),
+        ("DOLLARS", "0.7"),
+        ("WHERE", "list"),
+        ("CPUS", "4"),
+        ("MEMORY", "16Gi"),
+    ):
+        text = text.replace(word, theirs)
+    prices = read_catalog(text, "prices.yaml").instance_types["zz9"].prices
+    assert prices["on-demand"].usd_per_hour == Decimal("0.7")
 
 
 NAMES = st.text(min_size=1, max_size=12)

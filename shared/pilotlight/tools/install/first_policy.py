@@ -43,15 +43,26 @@ class FoundPool(NamedTuple):
     usd_per_hour: Decimal | None
 
 
+class UnknownType(NamedTuple):
+    """An instance type that no price list has, as its pool's nodes show it."""
+
+    instance_type: str
+    cloud: str
+    gpu_model: str
+    gpus: int
+    capacity_type: CapacityType
+
+
 class FirstPolicy(NamedTuple):
     """Facts behind a first policy. ``capacity_types`` are the pools'; ``assumed`` is what nothing showed; ``kept_off``
-    are pods that wait and tolerate the taints of no pool that they could go to.
+    are pods that wait and tolerate the taints of no pool that they could go to; ``unknown`` types of its pools.
     """
 
     pools: tuple[FoundPool, ...]
     capacity_types: tuple[CapacityType, ...]
     assumed: tuple[str, ...]
     kept_off: tuple[str, ...] = ()
+    unknown: tuple[UnknownType, ...] = ()
 
     @property
     def most_nodes(self) -> int:
@@ -81,10 +92,23 @@ def first_policy(view: ClusterView, catalog: Catalog) -> FirstPolicy:
     kinds = {one.pool.capacity_type for one in found}
     if "spot" in kinds:
         assumed.append("batch may use spot, for a pool of it is there; other classes stay off it")
-    assumed += [f"pool {one.name}: no price of {one.pool.instance_type} is known" for one in found if _unpriced(one)]
+    assumed += [
+        f"pool {one.name}: no price of {one.pool.instance_type} is known: nothing is bought there until you write it, "
+        "as the last lines of the policy show"
+        for one in found
+        if _unpriced(one)
+    ]
     order: tuple[CapacityType, ...] = ("reserved", "spot", "on-demand")
     kept_off = tuple(_kept_off(found, catalog, view.pending))
-    return FirstPolicy(tuple(found), tuple(kind for kind in order if kind in kinds), tuple(assumed), kept_off)
+    unknown = {
+        one.pool.instance_type: UnknownType(
+            one.pool.instance_type, one.pool.cloud, nodes[0].gpu_model, nodes[0].gpus, one.pool.capacity_type
+        )
+        for one, (_, nodes) in zip(found, sorted(groups.items()), strict=False)
+        if one.pool.instance_type not in catalog.instance_types
+    }
+    sold = tuple(kind for kind in order if kind in kinds)
+    return FirstPolicy(tuple(found), sold, tuple(assumed), kept_off, tuple(unknown.values()))
 
 
 NAMED = 3
