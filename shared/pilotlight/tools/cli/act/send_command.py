@@ -114,6 +114,8 @@ def function_of(body: bytes, headers: dict[str, str]) -> Function | None:
     from pilotlight.codec.events import Refused, decode
 
     found = decode(body, headers, cluster="")
+    if not found:
+        raise BadEvent("holds no event; pilotlight show lists samples, as events/samples/pilotlight/pod_pending.json")
     for one in found:
         for function in RECEIVES:
             if not isinstance(one, Refused) and takes(function, one.message):

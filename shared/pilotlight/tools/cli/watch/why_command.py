@@ -205,7 +205,11 @@ def _origins(wired: "App", subject: str, seen: "Looked | None", kept: Sequence[R
     settings = wired.settings
     if settings.cluster_name not in wired.clusters:
         return []
-    known, deps = {record.id: record for record in kept}, wired.for_cluster(settings.cluster_name).deps
+    known = {record.id: record for record in kept}
+    try:
+        deps = wired.for_cluster(settings.cluster_name).deps
+    except BadInput:  # A state is asked whose cluster is not set up here.
+        return []
     return list(origins(deps, subject, seen[0] if seen else None, known, wired.state.now()))
 
 
