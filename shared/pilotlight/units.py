@@ -111,7 +111,7 @@ def shorten_figure(figure: Decimal, places: int = 6) -> Decimal:
     return round(figure, places) if isinstance(exponent, int) and exponent < -places else figure
 
 
-def rounded(amount: Usd, step: Usd = CENT) -> Usd:
+def round_usd(amount: Usd, step: Usd = CENT) -> Usd:
     """An amount to the cent. The one rule of every answer: an exact sum is rounded once, a half away from zero, as the
     page's browser does; so one sum reads alike everywhere, and what is printed beside it may differ from it by a cent.
     """
@@ -120,7 +120,7 @@ def rounded(amount: Usd, step: Usd = CENT) -> Usd:
 
 def cents(amount: Usd) -> str:
     """An amount as people read it: "$1,234.56"."""
-    return f"${rounded(amount):,.2f}"
+    return f"${round_usd(amount):,.2f}"
 
 
 def count_of(count: int, thing: str) -> str:

@@ -28,13 +28,7 @@ def origins(
     deps: Deps, subject: str, looked: Snapshot | None, records: Mapping[str, Record], now: datetime
 ) -> Iterator[Origin]:
     """Of each instance that a name means; none of a name that is no node's."""
-    lit: dict[Lived, str] = {}
-    names: dict[str, str] = {}
-    if looked is not None:
-        for node in looked.view.nodes:
-            lit[node.instance, node.created_at], names[node.instance] = node.pool, node.name
-        for pool in looked.pools:
-            lit |= {(one.instance, one.requested_at): pool.name for one in pool.booting if one.instance not in names}
+    lit, names = _lit(looked) if looked is not None else ({}, {})
     for day in (now.date() - meter_nodes.DAY, now.date()):
         names |= {instance: node.name for instance, node in meter_nodes.nodes(deps.state, deps.name, day).items()}
     there = {*names, *(instance for instance, _ in lit)}
@@ -45,6 +39,16 @@ def origins(
     for instance in sorted(meant):
         calls = [call for (each, _), call in sorted(bought.items()) if each == instance]
         yield _origin(names.get(instance) or instance, instance, calls[-1] if calls else None, records)
+
+
+def _lit(looked: Snapshot) -> tuple[dict[Lived, str], dict[str, str]]:
+    """Pools of the lives of a look's instances, and the names of those that are nodes."""
+    nodes = looked.view.nodes
+    names = {node.instance: node.name for node in nodes}
+    lit = {(node.instance, node.created_at): node.pool for node in nodes}
+    for pool in looked.pools:
+        lit |= {(one.instance, one.requested_at): pool.name for one in pool.booting if one.instance not in names}
+    return lit, names
 
 
 def _origin(node: str, instance: str, call: Bought | None, records: Mapping[str, Record]) -> Origin:

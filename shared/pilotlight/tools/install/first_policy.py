@@ -125,9 +125,7 @@ def _kept_off(found: Sequence[FoundPool], catalog: Catalog, pending: Iterable[Po
         fit = [one for one in found if _holds(one.pool, catalog.instance_types.get(one.pool.instance_type), pod, told)]
         met = {one.name: _untolerated(one.pool, pod) for one in fit}
         if met and all(met.values()):
-            open_ = {name: taints for name, taints in met.items() if all(t.key.endswith("/gpu") for t in taints)}
-            shown = [f"{', '.join(map(_shown, taints))} of pool {name}" for name, taints in (open_ or met).items()]
-            lacking.setdefault((" or ".join(shown), bool(open_)), []).append(pod.full_name)
+            lacking.setdefault(_said_of(met), []).append(pod.full_name)
     for (missing, anyones), pods in lacking.items():
         more = f" and {len(pods) - NAMED} more" if len(pods) > NAMED else ""
         lack = "lacks" if len(pods) == 1 else "lack"
@@ -135,6 +133,13 @@ def _kept_off(found: Sequence[FoundPool], catalog: Catalog, pending: Iterable[Po
             "add it to the pods" if anyones else "add it where the pods may use that pool, else write one of their own"
         )
         yield f"{', '.join(pods[:NAMED])}{more} {lack} the toleration {missing}: nothing is bought for that; {how}"
+
+
+def _said_of(met: Mapping[str, Sequence[Taint]]) -> tuple[str, bool]:
+    """Taints by pool, in words; where some pools have none but GPUs' own, of those alone, and True."""
+    anyones = {name: taints for name, taints in met.items() if all(t.key.endswith("/gpu") for t in taints)}
+    shown = [f"{', '.join(map(_shown, taints))} of pool {name}" for name, taints in (anyones or met).items()]
+    return " or ".join(shown), bool(anyones)
 
 
 def _untolerated(pool: PoolPolicy, pod: PodDemand) -> list[Taint]:

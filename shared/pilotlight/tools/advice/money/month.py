@@ -17,7 +17,7 @@ from pilotlight.decide.money.reconciliation import Correction
 from pilotlight.facts.money.bill import Anomaly, BillDay, CostLine, LineKind, MeterDay
 from pilotlight.facts.money.money_policy import CostBasis, UnusedRule
 from pilotlight.tools.advice.money.priced_days import PricedDays
-from pilotlight.units import CENT, Usd, rounded, shorten_figure
+from pilotlight.units import CENT, Usd, round_usd, shorten_figure
 
 K = TypeVar("K")
 ZERO = Decimal(0)
@@ -214,8 +214,8 @@ def month(
 
 def cents(parts: Sequence[Decimal], whole: Decimal, step: Decimal = CENT) -> list[Decimal]:
     """The parts in cents, so that they add up to the whole in cents: what rounding leaves goes to the largest."""
-    found = [rounded(part, step) for part in parts]
-    left = rounded(whole, step) - sum(found, ZERO)
+    found = [round_usd(part, step) for part in parts]
+    left = round_usd(whole, step) - sum(found, ZERO)
     if left and found:
         largest = max(range(len(parts)), key=lambda n: parts[n])
         found[largest] += left

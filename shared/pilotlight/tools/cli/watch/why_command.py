@@ -151,9 +151,8 @@ def _known(wired: "App", asked: Asked) -> Known:
     state, cluster, subject = wired.state, wired.settings.cluster_name, asked.subject
     costs, kept = _costs(state, cluster), records(state, cluster)
     covered = [record for record in kept if asked.covers(record)]
-    named = any(True for record in covered for _ in groups_about(record, subject))
-    seen = None if named or not subject else _look(wired)
-    origins = [] if named or not subject else _origins(wired, subject, seen, kept)
+    named = _names_pods(covered, subject)
+    seen, origins = (None, []) if named or not subject else _of_node(wired, subject, kept)
     bought = _bought(costs, subject) | {one.decision for one in origins}
     found = [record for record in covered if not subject or record.id in bought or is_subject_of(record, subject)]
     shown = {record.id for record in found}
@@ -166,6 +165,11 @@ def _known(wired: "App", asked: Asked) -> Known:
         costs=[cost for cost in costs if cost.decision in shown],
         steps=_steps(state, cluster, found[:SHOWN]),
     )
+
+
+def _names_pods(found: Sequence[Record], subject: str) -> bool:
+    """True where a decision's pods are what was asked for: then it is no node."""
+    return any(True for record in found for _ in groups_about(record, subject))
 
 
 def _bought(costs: Sequence[NodeCost], node: str) -> set[str]:
@@ -198,19 +202,19 @@ def _show(known: Known, asked: Asked) -> None:
         say([f"and {len(known.records) - SHOWN} earlier; --json shows all"])
 
 
-def _origins(wired: "App", subject: str, seen: "Looked | None", kept: Sequence[Record]) -> "list[Origin]":
-    """Purchases of the node of that name, of those that are kept."""
+def _of_node(wired: "App", subject: str, kept: Sequence[Record]) -> "tuple[Looked | None, list[Origin]]":
+    """A look, and the purchases of the node of that name, of the decisions that are kept."""
     from pilotlight.tools.glance.node_origin import origins
 
-    settings = wired.settings
+    settings, seen = wired.settings, _look(wired)
     if settings.cluster_name not in wired.clusters:
-        return []
+        return seen, []
     known = {record.id: record for record in kept}
     try:
         deps = wired.for_cluster(settings.cluster_name).deps
     except BadInput:  # A state is asked whose cluster is not set up here.
-        return []
-    return list(origins(deps, subject, seen[0] if seen else None, known, wired.state.now()))
+        return seen, []
+    return seen, list(origins(deps, subject, seen[0] if seen else None, known, wired.state.now()))
 
 
 def _now(seen: "Looked | None", subject: str) -> "list[NodeVerdict | PodGroup]":

@@ -41,16 +41,16 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """A whole decision, as far as a page shows it."""
 
-    id: str
-    trigger: str
-    before: UsdPerHour
-    after: UsdPerHour
+    id: str  # The record's.
+    trigger: str  # What made the flow look.
+    before: UsdPerHour  # Of what was lit, where prices are known.
+    after: UsdPerHour  # The same with the calls made.
     unpriced_before: int = 0  # Nodes without a known price: the dollars are a least.
-    unpriced_after: int = 0
-    groups: tuple[Opened, ...] = ()
-    calls: tuple[str, ...] = ()
-    nodes: tuple[str, ...] = ()
-    held: tuple[str, ...] = ()
+    unpriced_after: int = 0  # Those of them that stay.
+    groups: tuple[Opened, ...] = ()  # Pods alike.
+    calls: tuple[str, ...] = ()  # Each with what became of it.
+    nodes: tuple[str, ...] = ()  # Those to give back, with the reason.
+    held: tuple[str, ...] = ()  # What would be done, but for a brake.
     left_out: int = 0  # Groups and nodes that are not shown.
 
 
