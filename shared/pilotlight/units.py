@@ -5,7 +5,7 @@ Money is ``Decimal``; times are aware UTC ``datetime``; durations are seconds as
 
 import re
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
 Usd = Decimal
 """An amount of US dollars."""
@@ -17,6 +17,7 @@ Seconds = float
 """A duration in seconds."""
 
 HOUR = 3600.0
+CENT = Usd("0.01")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLI_PER_GPU = 1000
 """Shares of a GPU are counted in thousandths: 1000 is a whole device."""
@@ -29,6 +30,7 @@ _SUFFIX: dict[str, Decimal] = {
     **{s: Decimal(1000) ** (i + 1) for i, s in enumerate(["k", "M", "G", "T", "P", "E"])},
     **{s: Decimal(1024) ** (i + 1) for i, s in enumerate(["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"])},
 }
+_ROUNDING = Context(prec=10_000, rounding=ROUND_HALF_UP)
 _QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d{1,3})|([numkMGTPE]|[KMGTPE]i)?)", re.ASCII)
 _LARGEST = Decimal(2) ** 63 - 1
 """Kubernetes caps a quantity at 2^63 - 1."""
@@ -109,9 +111,16 @@ def shorten_figure(figure: Decimal, places: int = 6) -> Decimal:
     return round(figure, places) if isinstance(exponent, int) and exponent < -places else figure
 
 
+def round_usd(amount: Usd, step: Usd = CENT) -> Usd:
+    """An amount to the cent. The one rule of every answer: an exact sum is rounded once, a half away from zero, as the
+    page's browser does; so one sum reads alike everywhere, and what is printed beside it may differ from it by a cent.
+    """
+    return amount.quantize(step, context=_ROUNDING)
+
+
 def cents(amount: Usd) -> str:
     """An amount as people read it: "$1,234.56"."""
-    return f"${amount:,.2f}"
+    return f"${round_usd(amount):,.2f}"
 
 
 def count_of(count: int, thing: str) -> str:

@@ -9,7 +9,8 @@ from test_brakes import CATALOG, Stage
 from pilotlight.errors import Forbidden, NoCapacity, PilotlightError, Unavailable
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.messages import PodPending
-from pilotlight.flow.provision import provision
+from pilotlight.facts.workload import GpuRequest, PodDemand, shape
+from pilotlight.flow.provision import LOOKED, provision
 from pilotlight.tools.replay.traces.trace_job import Job
 from pilotlight.tools.replay.world_jobs import demands_of
 from pilotlight.world.faults import Faults
@@ -107,4 +108,23 @@ def test_events_too_old_to_trust_cost_one_look_a_minute() -> None:
     old = stage.app.clock.now() - timedelta(hours=1)
     answers = [provision(stage.app.deps, event(f"p{n}", at=old, identity=f"i{n}")) for n in range(20)]
     assert answers[0].did
-    assert {a.why for a in answers[1:]} == {"the cluster was looked at for old events within this minute"}
+    seen = "the cluster was looked at for old events within this minute"
+    assert all(a.why.endswith(seen) and not a.did for a in answers[1:])
+
+
+def test_an_old_event_is_answered_about_its_own_pod() -> None:
+    """A pod that the minute's look decided on is told its verdict; one that came later waits for the next look."""
+    stage = Stage()
+    stage.world.advance(7200)
+    for name, gpus in (("a", 1), ("b", 99)):
+        made = shape(gpu=GpuRequest(count=gpus))
+        now = stage.app.clock.now()
+        stage.world.submit(PodDemand(uid=name, namespace="default", name=name, shape=made, created_at=now), 60)
+    old = stage.app.clock.now() - timedelta(hours=1)
+    first, second, other = (
+        provision(stage.app.deps, event(name, at=old, identity=name)) for name in ("a", "nobody", "b")
+    )
+    assert first.did
+    assert (second.decision, second.why) == ("", f"default/nobody is decided on at the next look: {LOOKED}")
+    assert other.decision == first.decision
+    assert other.why.startswith("default/b: finding, ")

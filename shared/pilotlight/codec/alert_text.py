@@ -11,6 +11,7 @@ from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
 from pilotlight.facts.messages import Alert
+from pilotlight.units import cents, round_usd
 
 _MOST_DOLLARS = Decimal(10) ** 15
 """No bill is larger: such an amount is nonsense, and left out."""
@@ -91,8 +92,8 @@ def _dollars(amount: str) -> str:
     if not usd.is_finite() or abs(usd) > _MOST_DOLLARS:
         return ""
     if abs(usd) < 10:
-        usd = usd.quantize(Decimal("0.0001"))
-    return f"${usd:,.2f}" if usd == usd.quantize(Decimal("0.01")) or abs(usd) >= 10 else f"${usd.normalize():f}"
+        usd = round_usd(usd, Decimal("0.0001"))
+    return cents(usd) if usd == round_usd(usd) or abs(usd) >= 10 else f"${usd.normalize():f}"
 
 
 def cut(text: str, limit: int, escaped: Callable[[str], str], size: Callable[[str], int] | None = None) -> str:

@@ -146,6 +146,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(n for n in self.nodes if n.usd_per_hour is None and n.registered)
 
     @property
+    def unpriced_after(self) -> int:
+        """Those of them that stay."""
+        return sum(node.verdict == "keep" for node in self.unpriced)
+
+    @property
     def calls(self) -> tuple[Buy | NodeVerdict, ...]:
         """Everything to be done, in order: purchases, then releases. A record has one step for each."""
         return (*self.buys, *self.releases)

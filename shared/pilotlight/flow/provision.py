@@ -13,6 +13,8 @@ from pilotlight.state_schema.marks import EVENT, Mark
 
 Hint = PodPending | QuotaReserved | NodeJoined
 
+LOOKED = "the cluster was looked at for old events within this minute"
+
 COARSE = timedelta(seconds=2)
 """Events about nodes tell whole seconds, by another clock than the store's."""
 
@@ -30,8 +32,8 @@ def provision(deps: Deps, event: Hint, *, dry_run: bool = False) -> Answer:
         return planning.dry_run(deps, releases=False)
 
     late = _late(deps, event)
-    if late and (known := _handled(deps, late, "the cluster was looked at for old events within this minute")):
-        return known
+    if late and (known := _handled(deps, late, LOOKED)):
+        return _of_its_pod(deps, event, known)
     trigger = f"{_subject(event)} {event.identity or event.uid}".strip()
     flow = "admission" if isinstance(event, QuotaReserved) else "provision"
     answer = run_cycle(deps, flow, trigger, planning.Aim(releases=False, refused=_refused(event)))
@@ -56,6 +58,24 @@ def _handled(deps: Deps, claim: str, why: str = "this event was handled already"
     if found is None:
         return None
     return Answer(decision=found.value.note, did=(), why=why, outcome="known")
+
+
+def _of_its_pod(deps: Deps, event: Hint, looked: Answer) -> Answer:
+    """The answer of a look for another event, as far as it decided on this one's pod."""
+    if not isinstance(event, PodPending):
+        return looked
+    record = ledger.filed_decision(deps.state, deps.name, looked.decision)
+    name = f"{event.namespace}/{event.name}"
+    for group in record.plan.pods if record else ():
+        if event.uid in group.uids if event.uid else name in group.pods:
+            verdict, why = record.became(group) if record else (group.verdict, group.why)
+            return Answer(
+                decision=looked.decision,
+                did=(),
+                why=f"{name}: {verdict} {group.where}".rstrip() + f", {why}; {LOOKED}",
+                outcome="known",
+            )
+    return Answer(decision="", did=(), why=f"{name} is decided on at the next look: {LOOKED}", outcome="known")
 
 
 def _seen_to(deps: Deps) -> Answer | None:

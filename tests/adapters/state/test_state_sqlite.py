@@ -3,7 +3,7 @@
 import multiprocessing
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 
 import pytest
@@ -26,6 +26,17 @@ def _count_up(path: Path, times: int) -> None:
             except Conflict:
                 continue
             break
+
+
+def test_another_program_s_database_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    """By one of its tables; nothing is written into it or beside it."""
+    there = tmp_path / "app.db"
+    with closing(sqlite3.connect(there)) as other:
+        other.execute("CREATE TABLE users (name)")
+    was = there.read_bytes()
+    with pytest.raises(BadInput, match=r"is another program's database \(table users\), no Pilotlight state"):
+        SqliteState(there, SystemClock())
+    assert (there.read_bytes(), [*tmp_path.iterdir()]) == (was, [there])
 
 
 def test_processes_lose_no_update(tmp_path: Path) -> None:

@@ -37,16 +37,20 @@ def one(name: str = "d", priority: int = 0, **labels: str) -> dict[str, Any]:
 
 def followed(text: str, message: str) -> Policy:
     """The policy once its owner did what a finding says, word by word."""
+    return read_policy(with_advice(text, message), "p")
+
+
+def with_advice(text: str, message: str) -> str:
+    """Its text."""
     document = yaml.safe_load(text)
     if added := re.search(r"add (\S+) to claims\.(\S+)\.(\w+)", message):
         value, entry, key = added.groups()
         document["claims"][entry].setdefault(key, []).append(yaml.safe_load(value))
-    elif whole := re.search(r"write (claims: .*\}) in the policy", message):
-        document.setdefault("claims", {}).update(yaml.safe_load(whole[1])["claims"])
     else:
-        key, entry = re.findall(r"write (.*) in claims\.(\S+)", message)[0]
-        document["claims"][entry].update(yaml.safe_load(key))
-    return read_policy(yaml.safe_dump(document), "p")
+        keys, entry = re.findall(r"write (.*) in claims\.(\S+)", message)[0]
+        for key in keys.split(" and "):
+            document.setdefault("claims", {}).setdefault(entry, {}).update(yaml.safe_load(key))
+    return yaml.safe_dump(document)
 
 
 CLAIMS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -70,6 +74,17 @@ def test_advice_followed_permits_the_claim_and_moves_no_money(claims: str, said:
     assert after.findings == ()
     payers = [{p.name: p.shape.team for p in each.pending}["plain"] for each in (view, after)]
     assert payers[0] == payers[1] == ("nlp" if claims else "shared")
+
+
+def test_advice_on_two_claims_of_a_pod_makes_one_entry() -> None:
+    """Followed one after the other it permits both, where no key stands twice."""
+    text, asks = BASE, one(priority=1000, team="nlp")
+    view = seen(read_policy(text, "p"), asks)
+    assert len(view.findings) == 2
+    for finding in view.findings:
+        assert "claims: {" not in finding.message
+        text = with_advice(text, finding.message)
+    assert seen(read_policy(text, "p"), asks).findings == ()
 
 
 NEVER: dict[str, tuple[dict[str, Any], str]] = {

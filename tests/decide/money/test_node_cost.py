@@ -39,7 +39,7 @@ def test_a_node_is_of_the_call_that_bought_it(
     made = [Bought(id, "one", count, at(minutes)) for id, count, minutes in calls]
     other = Bought("other", "two", 9, at(0))
     found = bought_by(lives, [other, *made], WITHIN)
-    assert [found.get(life, "") for life in lives] == expected
+    assert [found[life].decision if life in found else "" for life in lives] == expected
     assert bought_by(dict(reversed(lives.items())), [*reversed(made), other], WITHIN) == found
 
 

@@ -196,3 +196,11 @@ def test_a_terminal_of_plain_letters_gets_boxes_of_plain_letters(
     done = subprocess.run(words, capture_output=True, cwd=tmp_path, env=own, check=True)
     assert b"--nodes" in done.stdout
     assert done.stdout.isascii() == plain
+
+
+@pytest.mark.parametrize("group", ["alerts", "audit", "kueue", "manifests", "reclaim", "shadow", "state"])
+def test_a_bare_group_prints_its_help(group: str) -> None:
+    """All of them alike: its commands, nothing on stderr, and exit code 2, for nothing was asked."""
+    ran = subprocess.run([sys.executable, "-c", RUN, group], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (2, "")
+    assert f"Usage: pilotlight {group} " in ran.stdout

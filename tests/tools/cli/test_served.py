@@ -2,9 +2,11 @@
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -65,6 +67,20 @@ def test_a_question_writes_nothing(tmp_path: Path, words: str) -> None:
 def test_with_nothing_set_up_the_next_command_is_said(words: str) -> None:
     """In one line, in place of pools that nobody has."""
     _refused(ask(words))
+
+
+@pytest.mark.parametrize("words", QUESTIONS)
+def test_a_question_leaves_files_that_are_no_state_as_they_are(tmp_path: Path, words: str) -> None:
+    """Another program's database is refused by name; a file without a byte stays without one."""
+    there = tmp_path / "app.db"
+    with closing(sqlite3.connect(there)) as other:
+        other.execute("CREATE TABLE users (name)")
+    (tmp_path / "empty.db").touch()
+    was = there.read_bytes()
+    done = ask(f"{words} --state sqlite:{there}")
+    assert str(done.exception).startswith(f"state {there}: is another program's database (table users)")
+    ask(f"{words} --state sqlite:{tmp_path}/empty.db")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"app.db": was, "empty.db": b""}
 
 
 def _refused(done: Result) -> None:

@@ -37,7 +37,13 @@ NARROW = {name: value for terminal in TERMINALS.values() for name, value in term
 PILOTLIGHT = Path(sys.executable).parent / "pilotlight"
 PLAIN = {
     **{"empty": b"", "blank": b"  \n", "bytes.bin": b"\xff\xfe\x00\x81version: 1\n", "text.yaml": b"hello\n"},
-    **{"list.yaml": b"- 1\n- 2\n", "number.json": b"3\n", "null.json": b"null\n", "deep.json": b"[" * 5000},
+    **{
+        "list.yaml": b"- 1\n- 2\n",
+        "number.json": b"3\n",
+        "null.json": b"null\n",
+        "none.json": b"[]\n",
+        "deep.json": b"[" * 5000,
+    },
     **{"bad.yaml": b"version: 1\npools: [\n", "bad.json": b'{"items": ['},
     **{"cut.csv.gz": gzip.compress(b"id,user,submit_time,duration,gpus\n" * 200, mtime=0)[:-9]},
     **{"notgz.csv.gz": b"job,submitted\n", "state.db": b"this is no database, but a text of some length" * 20},

@@ -198,6 +198,8 @@ def test_every_step_comes_in_its_order(played: Played) -> None:
     steps = played.said["steps"]
     assert tuple(step["step"] for step in steps) == STEPS
     assert [s["at"] for s in steps] == sorted(s["at"] for s in steps)
+    rows = len(played.said["alerts"])
+    assert steps[-1]["text"].startswith(f"{rows} alerts: {sum(TOLD.values())} of the story, each once")
     assert [Decimal(s["usd"]) for s in steps] == sorted(Decimal(s["usd"]) for s in steps)
 
 

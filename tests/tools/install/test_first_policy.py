@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.codec.policy_file import read_policy
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import ClusterView, Node, Taint
@@ -140,17 +141,17 @@ A_BIG_ONE = Toleration(key="big", operator="Exists")
 @pytest.mark.parametrize(
     ("waiting", "said"),
     [
-        pytest.param(pod(8), ["ml/p8 lacks the toleration big:NoSchedule"], id="the one pool that would hold it"),
+        pytest.param(pod(8), ["ml/p8 lacks the toleration big:NoSchedule of pool big"], id="the one pool"),
         pytest.param(pod(8, tolerations=(A_BIG_ONE,)), [], id="a pod that may go there"),
         pytest.param(pod(1), [], id="a pod that an open pool holds"),
         pytest.param(pod(16), [], id="a pod that no pool holds"),
         pytest.param(
-            pod(2), ["ml/p2 lacks the toleration big:NoSchedule or nvidia.com/gpu=present:NoSchedule"],
-            id="either of two pools",
+            pod(2), ["ml/p2 lacks the toleration nvidia.com/gpu=present:NoSchedule of pool mid"],
+            id="of two pools the one whose taint is no team's own",
         ),
         pytest.param(
             pod(1, terms=((Requirement(key="disk", operator="In", values=("ssd",)),),)),
-            ["ml/p1 lacks the toleration nvidia.com/gpu=present:NoSchedule"], id="a pool that its selector names",
+            ["ml/p1 lacks the toleration nvidia.com/gpu=present:NoSchedule of pool mid"], id="its selector's pool",
         ),
         pytest.param(
             pod(1, terms=((Requirement(key="disk", operator="In", values=("tape",)),),)), [],
@@ -166,6 +167,40 @@ def test_whom_taints_keep_off_all_pools_that_would_hold_it_is_named(waiting: Pod
         node("c", "mid", "p3", labels={"disk": "ssd"}),
     ]
     assert [line.partition(": nothing")[0] for line in found(*nodes, pending=(waiting,)).kept_off] == said
+
+
+def test_a_taint_that_may_be_a_team_s_own_is_no_advice() -> None:
+    """Its pool is named and the choice left, also where the pool has a GPU's taint beside it; that one is advised."""
+    [own] = found(node("a", "prod", taints=(GPU, BIG)), pending=(pod(1),)).kept_off
+    lacks = "ml/p1 lacks the toleration"
+    assert own == (
+        f"{lacks} nvidia.com/gpu=present:NoSchedule, big:NoSchedule of pool prod: nothing is bought for that; "
+        "add it where the pods may use that pool, else write one of their own"
+    )
+    [advised] = found(node("a", "gpu"), pending=(pod(1),)).kept_off
+    assert advised == (
+        f"{lacks} nvidia.com/gpu=present:NoSchedule of pool gpu: nothing is bought for that; add it to the pods"
+    )
+
+
+def test_a_type_that_no_list_has_is_written_into_a_price_file() -> None:
+    """The lines of the policy on it, without their marks and with a person's words, are a file that prices it."""
+    first = found(node("a", kind="zz9"))
+    lines = policy_text(first, "a cluster").splitlines()
+    assert "  # No price list has zz9: none of it is bought." in lines
+    assert not any("zz9/on-demand" in line for line in lines)
+    begun = lines.index("  #   name: mine")
+    text = "\n".join(line.removeprefix("  #   ") for line in lines[begun:])
+    for word, theirs in (
+        ("DAY", "2026-11-30"),
+        ("DOLLARS", "0.7"),
+        ("WHERE", "list"),
+        ("CPUS", "4"),
+        ("MEMORY", "16Gi"),
+    ):
+        text = text.replace(word, theirs)
+    prices = read_catalog(text, "prices.yaml").instance_types["zz9"].prices
+    assert prices["on-demand"].usd_per_hour == Decimal("0.7")
 
 
 NAMES = st.text(min_size=1, max_size=12)

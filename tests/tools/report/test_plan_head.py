@@ -10,6 +10,7 @@ from pilotlight.facts.place.pod_verdicts import PodGroup
 from pilotlight.facts.workload import Finding
 from pilotlight.tools.report.texts.plan_head import dollars, head, head_of_record
 from pilotlight.tools.report.texts.why_text import decision_lines
+from pilotlight.units import cents
 
 BUY = Buy(
     pool="t4", offering="t4/od", zone="", count=3, usd_per_hour=Decimal("0.5"), boot_s=60, demands=("u",), shapes=(),
@@ -96,3 +97,17 @@ def test_a_decision_says_what_of_it_did_not_happen() -> None:
         title, *five = list(decision_lines(record, subject, ""))[:6]
         assert title.startswith("2026-11-24 00:00:00 UTC  decision d")
         assert five == [f"  {word:<8}  {text}" for word, text in head_of_record(record)]
+
+
+def test_a_sum_is_rounded_once_and_alike_wherever_it_is_said() -> None:
+    """Two nodes of $0.526 are $1.05 an hour in a plan, in a decision and in status; half a cent is rounded up."""
+    each = Decimal("0.526")
+    buy = msgspec.structs.replace(BUY, count=1, usd_per_hour=each)
+    plan = Plan(buys=(buy,), usd_per_hour_before=each, usd_per_hour_after=2 * each)
+    assert dollars(plan) == f"$0.53/h now, {cents(plan.usd_per_hour_after)}/h after this plan (+$0.53/h)"
+    assert [cents(Decimal(usd)) for usd in ("1.052", "0.525", "0.535", "-0.525")] == [
+        "$1.05",
+        "$0.53",
+        "$0.54",
+        "$-0.53",
+    ]

@@ -10,9 +10,10 @@ from live_site import Site, busy
 from stage import Stage
 
 from pilotlight.errors import Unavailable
-from pilotlight.facts.decisions import Plan, Record
+from pilotlight.facts.decisions import NodeVerdict, Plan, Record
 from pilotlight.flow.records import ledger
 from pilotlight.settings import Settings
+from pilotlight.tools.serve.live.live_decision import decision_of
 from pilotlight.tools.serve.live.live_look import DECISIONS, Looks
 from pilotlight.tools.serve.live.live_stream import _Stream
 
@@ -114,6 +115,25 @@ def test_a_cluster_that_does_not_answer_is_said_beside_what_is_known() -> None:
     assert seen.decisions
     assert [line.budget for line in seen.money.budgets] == ["all", "research"]
     assert seen.todo[0].command == "pilotlight doctor"
+
+
+def test_dollars_without_a_price_are_told_to_be_a_least() -> None:
+    """Of what is lit now, as status has it, and of a decision before and after: the one released is left out then."""
+    on = Stage()
+    on.world.launch("one")
+    on.wait(600)
+    seen = looks(on, offerings=()).newest()
+    assert (str(seen.usd_per_hour), seen.unpriced) == ("0", 1)
+    kept, gone = (
+        NodeVerdict(node=verdict, pool="one", instance="", verdict=verdict, why="", usd_per_hour=None)
+        for verdict in ("keep", "release")
+    )
+    plan = Plan(nodes=(kept, gone))
+    record = Record(
+        id="d", cluster="c", flow="reconcile", trigger="t", at=seen.at, status="closed", plan=plan, steps=()
+    )
+    opened = decision_of(record)
+    assert (opened.unpriced_before, opened.unpriced_after) == (2, 1)
 
 
 FAULTS = {

@@ -304,6 +304,14 @@ def test_a_page_with_nothing_yet_says_so(chromium: Chromium) -> None:
         for count, things in ((0, ["GPUs paid for", "pods waiting now"]), (1, ["GPU paid for", "pod waiting now"])):
             page.run(f"seen.paid = {count}; seen.waiting = [{{pods: {count}, first: 'a'}}]; draw.paid(); waits(); 1")
             assert page.run("['paid-of', 'waitnow-of'].map((id) => document.getElementById(id).innerText)") == things
+        page.run("seen.unpriced = seen.money.unpriced = 1; draw.paid(); draw.money(); 1")
+        labels = page.run(
+            "['today', 'month', 'likely', 'rate'].map((id) => document.getElementById(id + '-of').innerText)"
+        )
+        assert all(label.lower().endswith(", at least") for label in labels), labels
+        record = "{before: 1, after: 2, unpriced_before: 1, trigger: 't', groups: [], calls: [], nodes: [], held: []}"
+        opened = page.run(f"told({record})[0].textContent")
+        assert opened.startswith("at least $1.00/h before, $2.00/h after")
         stop.set()
 
 

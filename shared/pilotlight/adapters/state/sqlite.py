@@ -4,7 +4,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
@@ -12,7 +12,7 @@ from urllib.parse import quote
 from pilotlight.adapters.state import new_version, too_large
 from pilotlight.errors import BadInput, Conflict, StoreFault, Unavailable
 from pilotlight.ports.state import ABSENT, LARGEST, Clock, Page, Stored
-from pilotlight.units import Seconds, clock_seconds
+from pilotlight.units import Seconds, clock_seconds, one_line
 
 # WAL with NORMAL loses at most the last commits on a power cut, never the file; a busy writer is waited for; seldom
 # checkpoints (every 16 MB) write a page that changed often only once.
@@ -25,6 +25,8 @@ PRAGMAS: tuple[str, ...] = (
 
 _CREATE = """CREATE TABLE IF NOT EXISTS state
     (key TEXT PRIMARY KEY, value BLOB NOT NULL, version INTEGER NOT NULL, expires REAL)"""
+_COLUMNS = """SELECT made.name, has.name FROM sqlite_master made, pragma_table_info(made.name) has
+    WHERE made.type = 'table'"""
 _LIVE = "(expires IS NULL OR expires > :now)"
 _GET = f"SELECT value, version FROM state WHERE key = :key AND {_LIVE}"
 _PUT = """INSERT INTO state VALUES (:key, :value, :version, :expires) ON CONFLICT (key)
@@ -57,6 +59,7 @@ class SqliteState:
         with self._explained():
             if self.path.is_dir():
                 raise BadInput(f"state {self.path}: is a directory; name a file: sqlite:{self.path / 'state.db'}")
+            refuse_strange(self.path)
             self.path.parent.mkdir(parents=True, exist_ok=True)
             _begin(self.path)
             self._connection().execute(_CREATE)
@@ -161,6 +164,24 @@ class SqliteState:
             raise Unavailable(
                 f"state file {self.path}: {error.strerror}; choose another with PILOTLIGHT_STATE"
             ) from None
+
+
+def refuse_strange(path: Path) -> None:
+    """Raises ``BadInput`` for another program's database. The file is neither locked nor written; whatever cannot be
+    read so is left to who opens it.
+    """
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
+            tables: dict[str, set[str]] = {}
+            for table, column in connection.execute(_COLUMNS):
+                tables.setdefault(table, set()).add(column)
+    except (sqlite3.Error, UnicodeDecodeError):
+        return
+    if tables and tables.get("state", set()) != {"key", "value", "version", "expires"}:
+        raise BadInput(
+            f"state {path}: is another program's database (table {one_line(min(tables), 40)}), no Pilotlight state; "
+            "name another file by --state sqlite:PATH"
+        )
 
 
 def _read(key: str, value: object, version: object) -> Stored:

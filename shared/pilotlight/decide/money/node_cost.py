@@ -28,12 +28,13 @@ Lived = tuple[str, datetime]
 
 
 class Bought(NamedTuple):
-    """A call that grew a pool by so many ``nodes``, and the decision that made it."""
+    """A call that grew a pool by so many ``nodes``, and the decision whose ``step`` it was."""
 
     decision: str
     pool: str
     nodes: int
     at: datetime
+    step: int = 0
 
 
 def metered_usd(node: MeteredNode, prices: Mapping[date, MeteredNode]) -> Usd:
@@ -54,21 +55,21 @@ def metered_usd(node: MeteredNode, prices: Mapping[date, MeteredNode]) -> Usd:
     return total.quantize(MICROPART)
 
 
-def bought_by(nodes: Mapping[Lived, str], calls: Sequence[Bought], within: timedelta) -> dict[Lived, str]:
-    """The decision that bought each node, where one did; ``nodes`` are pools by life.
+def bought_by(nodes: Mapping[Lived, str], calls: Sequence[Bought], within: timedelta) -> dict[Lived, Bought]:
+    """The call that bought each node, where one did; ``nodes`` are pools by life.
 
     The youngest node is first, and takes the newest call of its pool before it that has not got all of its nodes and is
     no older than ``within``: so each call gets its own, also where a node object is younger than its instance.
     """
     left = [call.nodes for call in calls]
     newest = sorted(range(len(calls)), key=lambda i: (calls[i].at, calls[i].decision), reverse=True)
-    found: dict[Lived, str] = {}
+    found: dict[Lived, Bought] = {}
 
     def take(life: Lived, order: Iterable[int], skew: timedelta) -> None:
         for i in order:
             if calls[i].pool == nodes[life] and left[i] and life[1] - within <= calls[i].at <= life[1] + skew:
                 left[i] -= 1
-                found[life] = calls[i].decision
+                found[life] = calls[i]
                 return
 
     oldest_first = sorted(nodes, key=lambda life: (life[1], life[0]))

@@ -40,18 +40,20 @@ def verdicts(
 
     ``offerings`` by node name's offering (``offering_of``); the work's ``reserved`` nodes hold room for planned pods,
     with the reason. Verdicts of busy nodes are left out unless the look is to ``explain``. Nodes of pools without
-    offering are kept. Of those that ``money`` has frozen the ones said to be true go at once: their idling would pass
-    it. ``coming`` are spares on their way, by pool; the work's ``spares`` say how many of a pool pay for themselves.
+    offering are kept, and always told: a decision's dollars are a least then. Of those that ``money`` has frozen the
+    ones said to be true go at once: their idling would pass it. ``coming`` are spares on their way, by pool; the work's
+    ``spares`` say how many of a pool pay for themselves.
     """
     out: list[NodeVerdict] = []
     due: list[datetime] = []
     idle: dict[str, list[Node]] = defaultdict(list)
     lit, explain = Counter([node.pool for node in nodes]), work.look.explain
-    for node in sorted(nodes, key=lambda n: n.name) if explain else [n for n in nodes if not n.gpu_pods]:
+    told = nodes if explain else [node for node in nodes if not node.gpu_pods or node.pool not in offerings]
+    for node in sorted(told, key=lambda n: n.name) if explain else told:
         offering = offerings.get(node.pool)
         if offering is not None and node.ready and not node.gpu_pods:
             idle[node.pool].append(node)
-        elif explain:
+        elif explain or offering is None:
             out.append(_keep(node, offering, _not_idle(node, offering, work.policy)))
     for pool in sorted(idle):
         judge = _Judge(work, offerings[pool], lit[pool], coming.get(pool, 0))

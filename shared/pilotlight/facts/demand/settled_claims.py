@@ -155,6 +155,5 @@ class _Permit(NamedTuple):
         return f"to permit it write {says} in claims.{entry}" if entry else self._whole(says)
 
     def _whole(self, permits: str) -> str:
-        """An entry where none applies: it names who pays today, so that this stays."""
-        whole = f"{{team: {self.yaml_quoted(self.pays)}, {permits}}}"
-        return f"to permit it write claims: {{{self.yaml_quoted(self.namespace)}: {whole}}} in the policy"
+        """An entry where none applies: it names who pays today, so that this stays. Two of them make one entry."""
+        return f"to permit it write team: {self.yaml_quoted(self.pays)} and {permits} in claims.{self.namespace}"

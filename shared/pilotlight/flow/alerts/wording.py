@@ -28,7 +28,7 @@ from pilotlight.facts.workload import (
     Finding,
 )
 from pilotlight.flow.deps import Answer, Deps
-from pilotlight.units import cents, human
+from pilotlight.units import cents, human, round_usd
 
 NOTHING = "nothing to do"
 
@@ -241,7 +241,7 @@ def _terms(deps: Deps, buy: Buy) -> tuple[Terms, ...]:
 
 
 def _text(usd: Decimal) -> str:
-    return str(usd.quantize(Decimal("0.01")) if usd >= 1 else usd.quantize(Decimal("0.0001")))
+    return str(round_usd(usd) if usd >= 1 else round_usd(usd, Decimal("0.0001")))
 
 
 Call = Literal["grow", "release"]

@@ -92,6 +92,19 @@ def file_billed(deps: Deps, bill: Bill, now: datetime) -> int:
     return count
 
 
+def buyers(deps: Deps, lit: Mapping[Lived, str], today: date) -> dict[Lived, Bought]:
+    """The call that bought each life of an instance: of those that the meter has of today and yesterday, and of those
+    that are ``lit`` and not metered yet (pools by life)."""
+    lives = dict(lit)
+    for day in (today - DAY, today):
+        for instance, node in meter_nodes.nodes(deps.state, deps.name, day).items():
+            lives = {life: pool for life, pool in lives.items() if life[0] != instance}
+            lives[instance, node.since] = node.pool
+    within = timedelta(seconds=2 * deps.policy.gpu_ready_deadline)
+    spans = _merged((since - within, since + FAR_BEHIND) for _, since in lives)
+    return bought_by(lives, [call for first, last in spans for call in _calls(deps, first, last)], within)
+
+
 def put(state: State, cluster: str, name: str, cost: NodeCost, now: datetime) -> None:
     """Into the chain, then under its name, where it is not yet: as a decision is filed, whoever dies in between."""
     if COST.get(state, f"{cluster}/{name}") is not None:
@@ -176,7 +189,8 @@ def _bought(deps: Deps, over: Sequence[Ended], days: Mapping[date, Mapping[str, 
     spans = _merged((one.node.since - within, one.node.since + FAR_BEHIND) for one in over)
     calls = [call for first, last in spans for call in _calls(deps, first, last)]
     begun = {(instance, node.since): node.pool for nodes in days.values() for instance, node in nodes.items()}
-    return bought_by(begun | {(one.instance, one.node.since): one.node.pool for one in over}, calls, within)
+    begun |= {(one.instance, one.node.since): one.node.pool for one in over}
+    return {life: call.decision for life, call in bought_by(begun, calls, within).items()}
 
 
 def _calls(deps: Deps, first: datetime, last: datetime) -> Iterator[Bought]:
@@ -188,7 +202,7 @@ def _calls(deps: Deps, first: datetime, last: datetime) -> Iterator[Bought]:
             return
         for call, step in record.calls_with_steps:
             if isinstance(call, Buy) and step.state == "done" and step.count:
-                yield Bought(record.id, step.pool, step.count, step.sent_at or record.at)
+                yield Bought(record.id, step.pool, step.count, step.sent_at or record.at, step.n)
 
 
 def _merged(spans: Iterable[tuple[datetime, datetime]]) -> list[tuple[datetime, datetime]]:

@@ -17,7 +17,7 @@ from pilotlight.flow.alerts.decision_messages import tell_once, was_noticed
 from pilotlight.flow.deps import Deps
 from pilotlight.ports.cluster import GpuTelemetry
 from pilotlight.state_schema.marks import NOTICED, Mark
-from pilotlight.units import HOUR, Seconds, UsdPerHour, an_hour, count_of
+from pilotlight.units import HOUR, Seconds, UsdPerHour, an_hour, count_of, round_usd
 
 LOOK_S: Seconds = 6 * HOUR
 """So often is looked at most, until something was told that day; what cannot be read is tried again in an hour."""
@@ -82,7 +82,7 @@ def _alert(deps: Deps, found: Found, metric: str, fingerprint: str, now: datetim
         why=f"by {metric}: {listed}{f' | and {more} more' if more > 0 else ''}{unseen}",
         next="nothing is done by it: classes.NAME.reclaim puts owners to rest; told once a day at most",
         how="pilotlight waste",
-        usd_per_hour=str(found.usd_per_hour.quantize(UsdPerHour("0.01"))),
+        usd_per_hour=str(round_usd(found.usd_per_hour)),
         at=now,
     )
 

@@ -6,7 +6,6 @@ crash in between sends them again under their own ids.
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from decimal import Decimal
 from typing import Literal
 
 import msgspec
@@ -21,6 +20,7 @@ from pilotlight.flow.alerts.decision_messages import by_fingerprint
 from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.deps import Deps
 from pilotlight.state_schema.billing_records import LADDER
+from pilotlight.units import round_usd
 
 
 def climb(deps: Deps, spent: Sequence[Spent], now: datetime) -> tuple[str, ...]:
@@ -91,7 +91,7 @@ def _alert(deps: Deps, step: LadderStep, spent: Spent, start: datetime, now: dat
         why=f"{figures(spent)}; {outlook(spent)}",
         next=_next(budget, step, resolved),
         how=f"pilotlight budget; budgets.{budget.name} in the policy sets limit and ladder",
-        usd=str(spent.total.quantize(Decimal("0.01"))) if spent.meter.measure == "usd" else "",
+        usd=str(round_usd(spent.total)) if spent.meter.measure == "usd" else "",
         resolved=resolved,
         team=(budget.scope.team or "") if isinstance(budget.scope, BudgetScope) else "",
         at=now,

@@ -28,7 +28,7 @@ from pilotlight.flow.budgets.budget_room import BudgetRoom
 from pilotlight.flow.deps import Deps, HasBudgets
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.state_schema.billing_records import CAP
-from pilotlight.units import HOUR, human
+from pilotlight.units import HOUR, cents, human
 
 
 def count(deps: Deps, snapshot: Snapshot, meters: Iterable[Meter], room: BudgetRoom) -> list[Finding]:
@@ -127,7 +127,7 @@ def vanished_budgets(
         total = _total(kept_by, account, _around(period, now)) if account not in kept else Decimal(0)
         if total:
             left[account] = period
-            what = f"${total:.2f} held or spent in it that no budget counts now"
+            what = f"{cents(total)} held or spent in it that no budget counts now"
             why = f"its {period.partition('@')[0]} goes on, with {what}; where it was renamed, write id: {account}"
             out.append(Finding(subject=f"budget {account}", code="budget-gone", message=why))
     return out, left

@@ -8,11 +8,10 @@ the other loses that it did not save, with the time to start again, on all its G
 from decimal import Decimal
 from typing import NamedTuple
 
-from pilotlight.units import HOUR, Seconds, Usd, UsdPerHour, count_of, human
+from pilotlight.units import HOUR, Seconds, Usd, UsdPerHour, count_of, human, round_usd
 
 SHORT = 0.3
 """Of the time that is left to the one that runs."""
-CENT = Decimal("0.01")
 
 
 class Work(NamedTuple):
@@ -62,4 +61,4 @@ def _judged(waiting: Work, running: Work, waits: Usd, loses: Usd) -> tuple[bool,
 
 
 def _usd(per_hour: UsdPerHour, seconds: Seconds) -> Usd:
-    return (per_hour * Decimal(repr(seconds)) / Decimal(repr(HOUR))).quantize(CENT)
+    return round_usd(per_hour * Decimal(repr(seconds)) / Decimal(repr(HOUR)))

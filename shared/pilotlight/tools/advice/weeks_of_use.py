@@ -13,9 +13,7 @@ from typing import NamedTuple
 from pilotlight.decide.utilisation.idle_pods import SILENT_S, UNDER
 from pilotlight.decide.utilisation.shared_devices import holders
 from pilotlight.facts.utilisation.telemetry import Telemetry
-from pilotlight.units import HOUR, Seconds
-
-CENT = Decimal("0.01")
+from pilotlight.units import HOUR, Seconds, round_usd
 
 
 class Hours(NamedTuple):
@@ -77,7 +75,7 @@ def dollars_by_use(hours: Hours, metered_hours: float, teams: Decimal, idle: Dec
     unseen = max(0.0, metered_hours - hours.held)
     all_hours = hours.held + unseen
     shares = [Decimal(repr(h / all_hours)) if all_hours else Decimal(0) for h in hours]
-    silent, working, room = ((teams * share).quantize(CENT) for share in shares)
+    silent, working, room = (round_usd(teams * share) for share in shares)
     if not unseen and all_hours:
         room = teams - silent - working
     return MeteredWeeks(silent, working, room, teams - silent - working - room, idle, shared)

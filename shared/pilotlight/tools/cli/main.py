@@ -237,8 +237,7 @@ def _report(error: Exception, debug: bool) -> int:
 def _usage(error: Any) -> int:
     """Words that the command line does not know: in one line as all errors, or the help where there were none."""
     if type(error).__name__ == "NoArgsIsHelpError":
-        teach_rich()
-        error.show()
+        sys.stderr.write(error.format_message())  # Nothing where it has been printed in panels.
         return EXIT_BAD_INPUT
     path = error.ctx.command_path if error.ctx else _typed()
     said = " ".join(error.format_message().split())

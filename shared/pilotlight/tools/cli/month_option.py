@@ -14,7 +14,7 @@ def days_of(text: str, now: datetime, option: str = "--month") -> tuple[date, da
     """The first and the last day of a month; the one that goes on where none is named. Raises ``BadInput``."""
     if not text:
         text = f"{now.astimezone(UTC):%Y-%m}"
-    match = re.fullmatch(r"(\d{4})-(\d{2})", text)
+    match = re.fullmatch(r"([0-9]{4})-([0-9]{2})", text)
     try:
         first = date(int(match[1]), int(match[2]), 1) if match else None
     except ValueError:
@@ -40,7 +40,8 @@ def period_of(month: str, since: str, until: str, now: datetime) -> tuple[date, 
 
 def _day(option: str, text: str) -> date:
     try:
-        day = datetime.strptime(text, "%Y-%m-%d").date()  # noqa: DTZ007  A day of the calendar, in UTC.
+        # strptime takes the digits of any script.
+        day = datetime.strptime(text if text.isascii() else "", "%Y-%m-%d").date()  # noqa: DTZ007  A day, in UTC.
     except ValueError:
         day = date.min
     if day.year not in YEARS:

@@ -65,5 +65,7 @@ def _file(named: str, context: str) -> Path:
     if not there and files[0].is_dir():
         raise BadInput(f"{files[0]}: is a directory; name a kubeconfig in it by --kubeconfig")
     if not there:
-        raise BadInput(f"{files[0]}: no such kubeconfig; name a cluster by --kubeconfig, --context or PILOTLIGHT_API")
+        has = f"the one that has context {context} by --kubeconfig or KUBECONFIG" if context else ""
+        how = has or "one by --kubeconfig, or a cluster by --context or PILOTLIGHT_API"
+        raise BadInput(f"{files[0]}: no such kubeconfig; name {how}")
     return next((file for file in there if not context or context in file.read_text("utf-8", "replace")), there[0])

@@ -185,9 +185,9 @@ def line_of_store() -> str:
 
 
 def is_there(settings: Settings) -> bool:
-    """Whether the state is no file of this machine, or a file that is there."""
+    """Whether the state is no file of this machine, or a file with something in it: one without is left so."""
     kind, _, where = settings.state.partition(":")
-    return kind != "sqlite" or Path(where).exists()
+    return kind != "sqlite" or (Path(where).exists() and Path(where).stat().st_size > 0)
 
 
 def _of_before(settings: Settings) -> str:
@@ -204,8 +204,9 @@ def nothing_yet(settings: Settings, makes: bool) -> str:
         return ""
     if not Path(where).exists():
         return f"state: {settings.state} is {'new' if makes else 'not there'}{_of_before(settings)}"
-    from pilotlight.adapters.state.sqlite import SqliteState
+    from pilotlight.adapters.state.sqlite import SqliteState, refuse_strange
 
-    if SqliteState(Path(where)).scan("", limit=1).items:
+    refuse_strange(Path(where))
+    if is_there(settings) and SqliteState(Path(where)).scan("", limit=1).items:
         return ""
     return f"state: {settings.state} {'was' if makes else 'is'} empty"

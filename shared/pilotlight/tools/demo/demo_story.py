@@ -21,7 +21,7 @@ from pilotlight.tools.advice.money.month import Month, month
 from pilotlight.tools.advice.money.month import cents as in_cents
 from pilotlight.tools.cli.act import reclaim_by_hand
 from pilotlight.tools.demo.demo_stage import Stage
-from pilotlight.units import Seconds, Usd, cents
+from pilotlight.units import CENT, Seconds, Usd, cents
 
 Found = TypeVar("Found")
 
@@ -29,7 +29,6 @@ POLL_S: Seconds = 0.05
 SLACK_S: Seconds = 120.0
 """A busy machine may be so many seconds of the wall's clock late with a step."""
 
-CENT = Decimal("0.01")
 QUIET_S: Seconds = 2.5
 """So long no alert comes after the last: serve hands them on every second."""
 
@@ -52,6 +51,9 @@ EXPECTED = (
 )
 """What people are told in all, by kind."""
 
+BESIDE = ("audit-anchor", "capacity-undone")
+"""Kinds that are told beside the story."""
+
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
     """A step that came: when in the world, what, in words, and what the cloud had charged by then."""
@@ -68,6 +70,12 @@ class Story:
     def __init__(self, stage: Stage, tell: Callable[[Line], None], wait: Callable[["Story"], None]) -> None:
         self.stage, self._tell, self._wait = stage, tell, wait
         self.lines: list[Line] = []
+        self._counted: int | None = None
+
+    @property
+    def told(self) -> list[Alert]:
+        """Alerts that people were told of, up to those that the last step counts."""
+        return self.stage.told[: self._counted]
 
     def play(self) -> None:
         """All of it. Raises ``Failed``, which names the step that did not come."""
@@ -215,7 +223,7 @@ class Story:
             "told",
             lambda: len(self._alerts()) >= count and time.monotonic() > quiet,
             2 * MINUTE,
-            lambda _: f"{count} alerts, each once",
+            lambda _: self._count(count),
         )
         kinds = self._alerts()
         found = tuple((kind, kinds.count(kind)) for kind, _ in EXPECTED)
@@ -223,14 +231,21 @@ class Story:
         if found != EXPECTED or strange:
             raise Failed(f"not the alerts that were expected: {', '.join(kinds)}")
 
+    def _count(self, of_story: int) -> str:
+        """All alerts, with those that are not of the story: as many as there are rows."""
+        self._counted = len(self.stage.told)
+        beside = sorted({alert.kind for alert in self.told if alert.kind in BESIDE})
+        more = f", and {self._counted - of_story} beside it ({', '.join(beside)})" if beside else ""
+        return f"{self._counted} alerts: {of_story} of the story, each once{more}"
+
     def _alerts(self) -> list[str]:
-        """Count of the alerts that people were told of the story, by kind.
+        """Kinds of the alerts that people were told of the story.
 
         Not of it are the audit chain's anchor, which comes every day, and a call that was not sent because this machine
         stood still for two seconds: it is made again.
         """
-        told = (alert.kind + (", over" if alert.resolved else "") for alert in self.stage.told)
-        return [kind for kind in told if kind not in ("audit-anchor", "capacity-undone")]
+        told = (alert.kind + (", over" if alert.resolved else "") for alert in self.told)
+        return [kind for kind in told if kind not in BESIDE]
 
     def _pod(
         self, team: str, name: str, run_s: Seconds, *, saves_s: Seconds = 0.0, busy_s: Seconds | None = None

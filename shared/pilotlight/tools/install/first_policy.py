@@ -43,15 +43,26 @@ class FoundPool(NamedTuple):
     usd_per_hour: Decimal | None
 
 
+class UnknownType(NamedTuple):
+    """An instance type that no price list has, as its pool's nodes show it."""
+
+    instance_type: str
+    cloud: str
+    gpu_model: str
+    gpus: int
+    capacity_type: CapacityType
+
+
 class FirstPolicy(NamedTuple):
     """Facts behind a first policy. ``capacity_types`` are the pools'; ``assumed`` is what nothing showed; ``kept_off``
-    are pods that wait and tolerate the taints of no pool that they could go to.
+    are pods that wait and tolerate the taints of no pool that they could go to; ``unknown`` types of its pools.
     """
 
     pools: tuple[FoundPool, ...]
     capacity_types: tuple[CapacityType, ...]
     assumed: tuple[str, ...]
     kept_off: tuple[str, ...] = ()
+    unknown: tuple[UnknownType, ...] = ()
 
     @property
     def most_nodes(self) -> int:
@@ -81,32 +92,63 @@ def first_policy(view: ClusterView, catalog: Catalog) -> FirstPolicy:
     kinds = {one.pool.capacity_type for one in found}
     if "spot" in kinds:
         assumed.append("batch may use spot, for a pool of it is there; other classes stay off it")
-    assumed += [f"pool {one.name}: no price of {one.pool.instance_type} is known" for one in found if _unpriced(one)]
+    assumed += [
+        f"pool {one.name}: no price of {one.pool.instance_type} is known: nothing is bought there until you write it, "
+        "as the last lines of the policy show"
+        for one in found
+        if _unpriced(one)
+    ]
     order: tuple[CapacityType, ...] = ("reserved", "spot", "on-demand")
     kept_off = tuple(_kept_off(found, catalog, view.pending))
-    return FirstPolicy(tuple(found), tuple(kind for kind in order if kind in kinds), tuple(assumed), kept_off)
+    unknown = {
+        one.pool.instance_type: UnknownType(
+            one.pool.instance_type, one.pool.cloud, nodes[0].gpu_model, nodes[0].gpus, one.pool.capacity_type
+        )
+        for one, (_, nodes) in zip(found, sorted(groups.items()), strict=False)
+        if one.pool.instance_type not in catalog.instance_types
+    }
+    sold = tuple(kind for kind in order if kind in kinds)
+    return FirstPolicy(tuple(found), sold, tuple(assumed), kept_off, tuple(unknown.values()))
 
 
 NAMED = 3
 
 
 def _kept_off(found: Sequence[FoundPool], catalog: Catalog, pending: Iterable[PodDemand]) -> Iterator[str]:
-    """A line for the same taints: the pods that wait, and that each pool which would hold them keeps off by one."""
-    lacking: dict[str, list[str]] = {}
+    """A line for the same taints: the pods that wait, and that each pool which would hold them keeps off by some.
+
+    Only a taint that says no more than "has GPUs" is every GPU pod's to tolerate: any other may be a team's own.
+    """
+    lacking: dict[tuple[str, bool], list[str]] = {}
     told = {*labels.NAMES_A_GPU, labels.INSTANCE_TYPE, *(key for one in found for key in one.pool.labels)}
     for pod in pending:
-        fit = [
-            one.pool for one in found if _holds(one.pool, catalog.instance_types.get(one.pool.instance_type), pod, told)
-        ]
-        met = [untolerated_taint(but_home(pool.taints), pod.shape.tolerations) for pool in fit]
-        if met and all(met):
-            shown = [f"{t.key}{f'={t.value}' if t.value else ''}:{t.effect}" for t in met if t is not None]
-            lacking.setdefault(" or ".join(dict.fromkeys(shown)), []).append(pod.full_name)
-    for missing, pods in lacking.items():
+        fit = [one for one in found if _holds(one.pool, catalog.instance_types.get(one.pool.instance_type), pod, told)]
+        met = {one.name: _untolerated(one.pool, pod) for one in fit}
+        if met and all(met.values()):
+            lacking.setdefault(_said_of(met), []).append(pod.full_name)
+    for (missing, anyones), pods in lacking.items():
         more = f" and {len(pods) - NAMED} more" if len(pods) > NAMED else ""
         lack = "lacks" if len(pods) == 1 else "lack"
-        who = f"{', '.join(pods[:NAMED])}{more}"
-        yield f"{who} {lack} the toleration {missing}: nothing is bought for that; add it to the pods"
+        how = (
+            "add it to the pods" if anyones else "add it where the pods may use that pool, else write one of their own"
+        )
+        yield f"{', '.join(pods[:NAMED])}{more} {lack} the toleration {missing}: nothing is bought for that; {how}"
+
+
+def _said_of(met: Mapping[str, Sequence[Taint]]) -> tuple[str, bool]:
+    """Taints by pool, in words; where some pools have none but GPUs' own, of those alone, and True."""
+    anyones = {name: taints for name, taints in met.items() if all(t.key.endswith("/gpu") for t in taints)}
+    shown = [f"{', '.join(map(_shown, taints))} of pool {name}" for name, taints in (anyones or met).items()]
+    return " or ".join(shown), bool(anyones)
+
+
+def _untolerated(pool: PoolPolicy, pod: PodDemand) -> list[Taint]:
+    """The pool's taints that keep a pod off."""
+    return [one for one in but_home(pool.taints) if untolerated_taint((one,), pod.shape.tolerations)]
+
+
+def _shown(taint: Taint) -> str:
+    return f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}"
 
 
 def _unpriced(found: FoundPool) -> bool:

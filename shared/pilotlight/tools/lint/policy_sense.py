@@ -47,7 +47,8 @@ def unpriced_pools(policy: Policy, catalog: Catalog) -> Iterator[str]:
             close = suggestion(pool.instance_type, known).partition(" (known")[0]
             yield (
                 f"{path}.instance_type: {pool.instance_type} is no type of catalogue {catalog.name}{close}; nothing is "
-                "bought there until a file of prices.files knows it"
+                "bought there until a file of prices.files has its price; "
+                "`pilotlight show data/catalogs/articles.yaml` prints one"
             )
         elif _price(policy, catalog, pool) is None:
             key = f"{pool.instance_type}/{pool.capacity_type}"

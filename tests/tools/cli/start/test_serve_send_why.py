@@ -133,6 +133,16 @@ def test_send_waits_for_the_delivery_that_looks(tmp_path: Path) -> None:
     assert b"buys 1 x " in said
 
 
+def test_a_dry_run_beside_a_serve_names_the_world_and_the_state_that_it_asks(served: Served) -> None:
+    """A pretend world of its own, with nothing of what the serve's state holds; --url asks the serve."""
+    lines = _run(served.home, "send", POD, "--dry-run").stdout.decode().splitlines()
+    assert lines[0] == (
+        "cluster local, a pretend world (no cluster is set up); state memory:; "
+        f"the serve at {served.url} is not asked: --url {served.url} asks it"
+    )
+    assert any("would buy 1 x" in line for line in lines)
+
+
 def test_a_pod_can_be_created_in_the_world(served: Served) -> None:
     """POST /world/pods takes a Pod; the next tick buys for it, without any event about it."""
     pod = json.loads(POD.read_text())

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from stage import MINUTE, Stage
 from typer.testing import CliRunner
 
 from pilotlight.adapters.clocks import SystemClock
@@ -19,11 +20,14 @@ from pilotlight.facts.money.bill import NodeCost
 from pilotlight.facts.nodes.first_work import FirstWork, ImageLoad
 from pilotlight.facts.place.pod_verdicts import PodGroup, Rejected
 from pilotlight.facts.workload import Finding
-from pilotlight.flow.billing import node_costs
+from pilotlight.flow.billing import meter_nodes, node_costs
+from pilotlight.flow.cycle.planning import preview
 from pilotlight.flow.records import ledger
 from pilotlight.state_schema.alert_records import PROOF
 from pilotlight.state_schema.cluster_records import FENCE, Fence
 from pilotlight.tools.cli.main import build
+from pilotlight.tools.glance.node_origin import origins
+from pilotlight.tools.report.texts.why_text import origin_line
 from pilotlight.tools.report.texts.would_change import would_change
 
 BOUGHT = PodGroup(
@@ -199,3 +203,24 @@ def test_a_purchase_tells_how_long_new_nodes_take(tmp_path: Path) -> None:
     assert "a new node of t4 works after: boot 95 s, image pull 3 min\n" in why("x/y")
     (told,) = [one for one in json.loads(why("x/y", "--json")) if "boot_s" in one]
     assert (told["pool"], told["boot_s"], told["plugin_s"], told["pull_s"]) == ("t4", 95.0, None, 160.0)
+
+
+def test_a_node_names_the_decision_and_the_pods_that_it_was_bought_for() -> None:
+    """While it boots and once it works; a node that was there before is said to be of no decision."""
+    on = Stage()
+    [before] = on.world.launch("one")
+    on.wait(10 * MINUTE)
+    on.event(on.submit("waits", gpus=8))
+    [record] = ledger.filed_records(on.deps.state, "c")
+    [bought] = {*on.world.nodes} - {before}
+
+    def said(subject: str) -> list[str]:
+        snapshot, _ = preview(on.deps, releases=True)
+        return [origin_line(one) for one in origins(on.deps, subject, snapshot, {record.id: record}, on.deps.now())]
+
+    for _ in ("it boots", "it works"):
+        assert said(bought) == [f"node {bought} was bought for ml/waits by decision {record.id}"]
+        on.wait(10 * MINUTE)
+        meter_nodes.count(on.deps)
+    assert said(before) == [f"node {before} was bought by no decision of the last 30 days"]
+    assert said("nobody") == []

@@ -8,7 +8,7 @@ only by a rule of the policy.
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
-from decimal import ROUND_HALF_EVEN, Decimal
+from decimal import Decimal
 from typing import NamedTuple, TypeVar, get_args
 
 from msgspec.structs import replace
@@ -17,11 +17,11 @@ from pilotlight.decide.money.reconciliation import Correction
 from pilotlight.facts.money.bill import Anomaly, BillDay, CostLine, LineKind, MeterDay
 from pilotlight.facts.money.money_policy import CostBasis, UnusedRule
 from pilotlight.tools.advice.money.priced_days import PricedDays
-from pilotlight.units import Usd, shorten_figure
+from pilotlight.units import CENT, Usd, round_usd, shorten_figure
 
 K = TypeVar("K")
 ZERO = Decimal(0)
-CENT, NANO = Decimal("0.01"), Decimal("1e-9")
+NANO = Decimal("1e-9")
 TOP = 5
 
 
@@ -214,12 +214,12 @@ def month(
 
 def cents(parts: Sequence[Decimal], whole: Decimal, step: Decimal = CENT) -> list[Decimal]:
     """The parts in cents, so that they add up to the whole in cents: what rounding leaves goes to the largest."""
-    rounded = [part.quantize(step, ROUND_HALF_EVEN) for part in parts]
-    left = whole.quantize(step, ROUND_HALF_EVEN) - sum(rounded, ZERO)
-    if left and rounded:
+    found = [round_usd(part, step) for part in parts]
+    left = round_usd(whole, step) - sum(found, ZERO)
+    if left and found:
         largest = max(range(len(parts)), key=lambda n: parts[n])
-        rounded[largest] += left
-    return rounded
+        found[largest] += left
+    return found
 
 
 def _rounded(day: MeterDay) -> MeterDay:

@@ -14,7 +14,7 @@ import typer
 from pilotlight.codec.redact import without_login
 from pilotlight.doorway import RECEIVES, Function, Response, takes
 from pilotlight.errors import BadEvent, BadInput, Failed
-from pilotlight.settings import deployed_settings, read
+from pilotlight.settings import Settings, deployed_settings, read
 from pilotlight.tools.cli.served import header, lend, running_serve, serve_beside, set_up, settings_of
 from pilotlight.tools.cli.state_option import PolicyFile, is_there
 from pilotlight.units import Seconds
@@ -91,7 +91,12 @@ def _answer(
         raise Failed(f"nothing listens at {without_login(url)}; start it, or leave --url out to run in this process")
     if served is not None:
         return _head_of(there), served
-    return header(settings, settings.state, here=True), _in_process(function, body, headers, dry_run, policy)
+    head = header(settings, settings.state, here=True)
+    if found is not None and dry_run and not set_up(settings):  # The state is of another world than this one.
+        settings = msgspec.structs.replace(settings, state="memory:")
+        asks = f"the serve at {found.url} is not asked: --url {found.url} asks it"
+        head = f"{header(settings, settings.state, here=True)}; {asks}"
+    return head, _in_process(settings, function, body, headers, dry_run, policy)
 
 
 def _head_of(url: str) -> str:
@@ -109,6 +114,8 @@ def function_of(body: bytes, headers: dict[str, str]) -> Function | None:
     from pilotlight.codec.events import Refused, decode
 
     found = decode(body, headers, cluster="")
+    if not found:
+        raise BadEvent("holds no event; pilotlight show lists samples, as events/samples/pilotlight/pod_pending.json")
     for one in found:
         for function in RECEIVES:
             if not isinstance(one, Refused) and takes(function, one.message):
@@ -191,11 +198,12 @@ def _object(text: bytes) -> dict[str, Any]:
     return body if isinstance(body, dict) else {"error": "the answer is no JSON object"}
 
 
-def _in_process(function: Function, body: bytes, headers: dict[str, str], dry_run: bool, policy: str) -> Response:
+def _in_process(
+    settings: Settings, function: Function, body: bytes, headers: dict[str, str], dry_run: bool, policy: str
+) -> Response:
     from pilotlight.tools.serve import pods_to_world
     from pilotlight.wiring import app
 
-    settings = deployed_settings()
     settings = msgspec.structs.replace(settings, policy=policy or settings.policy)
     if dry_run and not is_there(settings):
         settings = msgspec.structs.replace(settings, state="memory:")  # A question makes no file.

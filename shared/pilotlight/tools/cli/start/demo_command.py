@@ -150,7 +150,7 @@ class _Screen:
 
     def alerts(self, story: "Story") -> None:
         """Alerts that arrived since."""
-        new = story.stage.told[self._heard :]
+        new = story.told[self._heard :]
         self._heard += len(new)
         if not self._quiet:
             for alert in new:
@@ -208,7 +208,7 @@ def _json(story: "Story", problem: str, home: Path | None) -> dict[str, Any]:
         "home": str(home) if home else None,
         "speed": story.stage.speed,
         "steps": story.lines,
-        "alerts": story.stage.told,
+        "alerts": story.told,
         "cloud": {"usd": found.cost_usd, "launches": found.launches, "terminations": found.terminations},
         "budget": story.budget_spent(),
         "report": plain(story.report()),

@@ -1,6 +1,7 @@
 """``pilotlight check`` and ``pilotlight schema``: the policy file, before it is used."""
 
 import json
+import sys
 from collections.abc import Sequence, Sized
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -28,7 +29,7 @@ def register(app: typer.Typer) -> None:
 
 
 def check(
-    policy: Annotated[str, typer.Argument(help="The policy file.", metavar="POLICY")],
+    policy: Annotated[str, typer.Argument(help="The policy file; - reads stdin.", metavar="POLICY")],
     fix: Annotated[bool, typer.Option("--fix", help="Write what can be mended without a choice, and say it.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The problems as JSON.")] = False,
 ) -> None:
@@ -43,8 +44,10 @@ def check(
 
     Example: [bold]pilotlight check policy.yaml[/bold]
     """
-    mended = _fix(policy) if fix else []
-    seen = _examined(policy)
+    mended, text = _fix(policy) if fix else [], None
+    if policy == "-":
+        policy, text = "stdin", sys.stdin.buffer.read()
+    seen = _examined(policy, text)
     if as_json:
         told = {"policy": policy, "valid": not seen.problems, "problems": seen.problems, "findings": seen.findings}
         told |= {"run_s_held_by_budget": seen.budgets or {}, "notes": seen.notes, "fixed": mended}
@@ -65,7 +68,7 @@ class _Examined(NamedTuple):
     budgets: dict[str, dict[str, float]] | None = None  # Seconds of the longest runs that each holds money for.
 
 
-def _examined(policy: str) -> _Examined:
+def _examined(policy: str, text: bytes | None = None) -> _Examined:
     """The look. Where keys cannot be read, what can be read of the others is examined all the same."""
     from pilotlight.codec.policy_file import examine_policy
     from pilotlight.tools.lint.claim_notes import claim_notes, endless_notes, runs_held
@@ -73,7 +76,7 @@ def _examined(policy: str) -> _Examined:
     from pilotlight.tools.lint.rule_words import rule_in_words
 
     try:
-        found, problems = examine_policy(read(policy), policy)
+        found, problems = examine_policy(read(policy) if text is None else text, policy)
     except BadPolicy as error:
         return _Examined(error.problems)
     if found is None:
@@ -123,7 +126,7 @@ def _fix(policy: str) -> list[str]:
     from pilotlight.tools.cli.start.whole_file import write_whole
     from pilotlight.tools.lint.policy_fix import fix_policy
 
-    before = read(policy)
+    before = b"" if policy == "-" else read(policy)
     if not Path(policy).is_file():
         raise BadInput(f"{policy}: --fix writes a file of this machine, and this is none; copy it to one first")
     try:
@@ -156,7 +159,7 @@ def _of_state(found: "Policy", settings: Settings) -> list[str]:
     from pilotlight.flow.records.ledger import recall
 
     kind, _, where = settings.state.partition(":")
-    if kind == "memory" or (kind == "sqlite" and not Path(where).exists()):
+    if kind == "memory" or (kind == "sqlite" and not (Path(where).exists() and Path(where).stat().st_size)):
         return []
     notes: list[str] = []
     for name in tuple(settings.clusters) or (settings.cluster_name,):

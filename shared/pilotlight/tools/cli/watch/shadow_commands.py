@@ -7,7 +7,7 @@ import typer
 
 from pilotlight.settings import deployed_settings
 from pilotlight.tools.cli.state_option import line_of_records
-from pilotlight.units import count_of, human
+from pilotlight.units import cents, count_of, human
 
 if TYPE_CHECKING:
     from pilotlight.decide.limits.canary import Side
@@ -180,4 +180,4 @@ def _hurt(hurt: "Hurt") -> str:
 
 
 def _usd(usd: Any) -> str:
-    return "" if usd is None else f"${usd:,.2f}"
+    return "" if usd is None else cents(usd)

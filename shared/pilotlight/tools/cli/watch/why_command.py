@@ -29,6 +29,7 @@ from pilotlight.tools.report.texts.why_text import (
     is_subject_of,
     names_pod,
     node_lines,
+    origin_line,
     pod_lines,
 )
 
@@ -37,7 +38,10 @@ if TYPE_CHECKING:
     from pilotlight.flow.observe.snapshot import Snapshot
     from pilotlight.tools.advice.give_way import GiveWay
     from pilotlight.tools.glance.new_nodes import NewNode
+    from pilotlight.tools.glance.node_origin import Origin
     from pilotlight.wiring import App
+
+    Looked = tuple[Snapshot, Plan]
 
 SHOWN = 5
 """Decisions that are printed; ``--json`` gives all."""
@@ -75,13 +79,16 @@ def why(
     first, last = (_moment(text, wired.state.now()) if text else None for text in (since, until))
     asked = Asked(_of_alert(wired, subject), team, first, last)
     known = _known(wired, asked)
-    head = cluster_line(known=bool(known.now or known.interrupted) or _looked(wired.state, wired.settings.cluster_name))
-    if not (known.records or known.interrupted or known.now):
+    head = cluster_line(
+        known=bool(known.now or known.origins or known.interrupted) or _looked(wired.state, wired.settings.cluster_name)
+    )
+    if not (known.records or known.interrupted or known.now or known.origins):
         raise Failed(_nothing(wired, asked, since, until))
     if as_json:
         from pilotlight.tools.cli.printing import json_text
 
-        typer.echo(json_text([*known.now, *known.ways, *known.interrupted, *known.records, *known.costs, *known.steps]))
+        there = (*known.origins, *known.now, *known.ways, *known.interrupted)
+        typer.echo(json_text([*there, *known.records, *known.costs, *known.steps]))
     else:
         from pilotlight.tools.cli.printing import say
 
@@ -91,8 +98,14 @@ def why(
 
 def _nothing(wired: "App", asked: "Asked", since: str, until: str) -> str:
     """One line where no decision is as it was asked for."""
+    from pilotlight.state_schema.cluster_records import FENCE
+
     cluster = wired.settings.cluster_name
-    where = f"of cluster {cluster}; another is named by PILOTLIGHT_CLUSTER"
+    others = sorted({entry.name for entry in FENCE.scan(wired.state)} - {cluster})
+    hint = (
+        f"PILOTLIGHT_CLUSTER={others[0]} asks another" if others else "pilotlight status shows nodes and waiting pods"
+    )
+    where = f"of cluster {cluster}; {hint}"
     span = "".join(f" {word} {text}" for word, text in (("since", since), ("until", until)) if text)
     if asked.subject:
         among = f"{f' for team {asked.team!r}' if asked.team else ''}{span}"
@@ -124,6 +137,7 @@ class Asked(NamedTuple):
 class Known(NamedTuple):
     """All that is known of what was asked."""
 
+    origins: "list[Origin]"  # Purchases of the node.
     now: list[NodeVerdict | PodGroup]  # Verdicts on a node as it stands, or on a pod that waits.
     ways: "list[GiveWay]"  # Pods that could give way to a pod that waits.
     interrupted: list[Interruption]  # Interruptions of the subject.
@@ -135,20 +149,27 @@ class Known(NamedTuple):
 def _known(wired: "App", asked: Asked) -> Known:
     """Answers from the records; of a subject that none of them names in its pods also from a look at the cluster."""
     state, cluster, subject = wired.state, wired.settings.cluster_name, asked.subject
-    costs = _costs(state, cluster)
-    bought = _bought(costs, subject)
-    covered = [record for record in records(state, cluster) if asked.covers(record)]
+    costs, kept = _costs(state, cluster), records(state, cluster)
+    covered = [record for record in kept if asked.covers(record)]
+    named = _names_pods(covered, subject)
+    seen, origins = (None, []) if named or not subject else _of_node(wired, subject, kept)
+    bought = _bought(costs, subject) | {one.decision for one in origins}
     found = [record for record in covered if not subject or record.id in bought or is_subject_of(record, subject)]
     shown = {record.id for record in found}
-    named = any(True for record in found for _ in groups_about(record, subject))
     return Known(
+        origins=origins,
         interrupted=_interruptions(state, cluster, subject) if subject else [],
-        now=_now(wired, subject) if subject and not named else [],
+        now=_now(seen, subject),
         ways=_ways(wired, found[0], subject) if named else [],
         records=found,
         costs=[cost for cost in costs if cost.decision in shown],
         steps=_steps(state, cluster, found[:SHOWN]),
     )
+
+
+def _names_pods(found: Sequence[Record], subject: str) -> bool:
+    """True where a decision's pods are what was asked for: then it is no node."""
+    return any(True for record in found for _ in groups_about(record, subject))
 
 
 def _bought(costs: Sequence[NodeCost], node: str) -> set[str]:
@@ -160,6 +181,7 @@ def _show(known: Known, asked: Asked) -> None:
     """Answers as people read them."""
     from pilotlight.tools.cli.printing import say
 
+    say(map(origin_line, known.origins))
     for one in known.now:
         fate = FATE.get(one.verdict, one.verdict)
         say(("now", *(pod_lines(one, fate, one.why) if isinstance(one, PodGroup) else node_lines(one))))
@@ -180,9 +202,23 @@ def _show(known: Known, asked: Asked) -> None:
         say([f"and {len(known.records) - SHOWN} earlier; --json shows all"])
 
 
-def _now(wired: "App", subject: str) -> "list[NodeVerdict | PodGroup]":
-    """Verdicts on the node, or on the pod that waits, as a look would give them at this moment."""
-    seen = _look(wired)
+def _of_node(wired: "App", subject: str, kept: Sequence[Record]) -> "tuple[Looked | None, list[Origin]]":
+    """A look, and the purchases of the node of that name, of the decisions that are kept."""
+    from pilotlight.tools.glance.node_origin import origins
+
+    settings, seen = wired.settings, _look(wired)
+    if settings.cluster_name not in wired.clusters:
+        return seen, []
+    known = {record.id: record for record in kept}
+    try:
+        deps = wired.for_cluster(settings.cluster_name).deps
+    except BadInput:  # A state is asked whose cluster is not set up here.
+        return seen, []
+    return seen, list(origins(deps, subject, seen[0] if seen else None, known, wired.state.now()))
+
+
+def _now(seen: "Looked | None", subject: str) -> "list[NodeVerdict | PodGroup]":
+    """Verdicts on the node, or on the pod that waits, as a look gives them at this moment."""
     if seen is None:
         return []
     nodes = [node for node in seen[1].nodes if subject in (node.node, node.instance)]
@@ -206,7 +242,7 @@ def _ways(wired: "App", newest: Record, subject: str) -> "list[GiveWay]":
     return give_way(plan, snapshot.view, snapshot.memory, policy, snapshot.now, named=subject)
 
 
-def _look(wired: "App") -> "tuple[Snapshot, Plan] | None":
+def _look(wired: "App") -> "Looked | None":
     """A look at this moment, where a cluster outside this process is named and can be looked at."""
     from pilotlight.flow.cycle.planning import preview
 

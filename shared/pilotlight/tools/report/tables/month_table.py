@@ -15,7 +15,7 @@ from pilotlight.tools.advice.money.month import Amount, Month, cents
 from pilotlight.tools.cli.terminal import visible_text
 from pilotlight.tools.report.tables.bill_table import correction_sentence
 from pilotlight.tools.report.tables.sheet import Column, Sheet
-from pilotlight.units import Usd, count_of
+from pilotlight.units import Usd, count_of, round_usd
 
 NOBODY = "(no team)"
 OTHERS = "others"
@@ -100,7 +100,7 @@ def notes(month: Month) -> list[str]:
         f"with their shares they pay all of it{_but(month)}",
     ]
     if month.billed is not None:
-        billed, metered = round(month.billed, 2), round(month.metered, 2)
+        billed, metered = round_usd(month.billed), round_usd(month.metered)
         days = count_of(month.billed_days, "whole day")
         out.append(
             f"billed ${billed:,.2f} for {days} on which the meter counted "

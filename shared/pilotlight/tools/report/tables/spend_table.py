@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 from rich.text import Text
 
-from pilotlight.tools.advice.money.month import CENT, Amount, cents
+from pilotlight.tools.advice.money.month import Amount, cents
 from pilotlight.tools.advice.money.spend_by import SpendRow
 from pilotlight.tools.report.tables.month_table import TENTH, plain_name
 from pilotlight.tools.report.tables.sheet import Column, Sheet
-from pilotlight.units import shorten_figure
+from pilotlight.units import CENT, shorten_figure
 
 BESIDE = {
     "idle": "(idle: lit, held by nobody)",

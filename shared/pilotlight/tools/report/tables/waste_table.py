@@ -12,9 +12,9 @@ from pilotlight.decide.utilisation.idle_pods import IdlePod
 from pilotlight.facts.utilisation.telemetry import Telemetry
 from pilotlight.tools.advice.fragmentation import Fragments
 from pilotlight.tools.advice.ways_to_share import WAYS, Kept, SharingAdvice
-from pilotlight.tools.advice.weeks_of_use import CENT, Hours, MeteredWeeks, total
+from pilotlight.tools.advice.weeks_of_use import Hours, MeteredWeeks, total
 from pilotlight.tools.report.tables.sheet import Column, Sheet
-from pilotlight.units import count_of, human
+from pilotlight.units import count_of, human, round_usd
 
 PARTS = ("idle", "beyond", "spare", "rest")
 """They add up to what is held."""
@@ -210,7 +210,7 @@ def _fragments_line(found: Found) -> str:
     told = found.fragments
     if told is None:
         return "fragmentation: not known; the Prometheus has no nodes with GPUs of kube-state-metrics"
-    usd = (found.price * told.stranded).quantize(CENT)
+    usd = round_usd(found.price * told.stranded)
     waits = (
         f"waiting: {count_of(len(told.waiting), 'pod')} for {count_of(told.waiting[0], 'GPU')} or more"
         if told.waiting

@@ -9,7 +9,7 @@ import yaml
 
 from pilotlight.facts.policy import DEFAULT_CLASSES
 from pilotlight.facts.workload import WorkloadClass
-from pilotlight.tools.install.first_policy import FirstPolicy, FoundPool
+from pilotlight.tools.install.first_policy import FirstPolicy, FoundPool, UnknownType
 
 CLASSES: tuple[WorkloadClass, ...] = ("training", "serving", "notebook", "batch")
 
@@ -104,11 +104,31 @@ def _money(found: FirstPolicy, budget: Decimal | None) -> Iterator[str]:
     yield "# Prices are those of the built-in catalogue, which are lists' and have dates. Yours go before them:"
     yield "prices:"
     yield "  max_age_days: 180"
-    kinds = list(
-        dict.fromkeys((one.pool.instance_type, one.pool.capacity_type, one.usd_per_hour) for one in found.pools)
-    )
+    unknown = {one.instance_type for one in found.unknown}
+    priced = (one for one in found.pools if one.pool.instance_type not in unknown)
+    kinds = list(dict.fromkeys((one.pool.instance_type, one.pool.capacity_type, one.usd_per_hour) for one in priced))
     yield "  # overrides:" if kinds else "  # overrides: {g4dn.xlarge/on-demand: 0.60}"
-    yield from (f"  #   {_plain(name)}/{kind}: {usd or 'WRITE IT'}" for name, kind, usd in kinds)
+    for name, kind, known in kinds:
+        yield f"  #   {_plain(name)}/{kind}: {known or 'DOLLARS  # An hour, of the price list of your cloud.'}"
+    if found.unknown:
+        yield from _price_file(found.unknown)
+
+
+def _price_file(unknown: Sequence[UnknownType]) -> Iterator[str]:
+    """How a price file of types that no list has is written, and named."""
+    yield f"  # No price list has {_plain(', '.join(one.instance_type for one in unknown))}: none of it is bought."
+    yield "  # Write prices.yaml beside this file, with your words in place of the capitals, and take this line in:"
+    yield "  # files: [prices.yaml]"
+    yield "  # prices.yaml, by the price list of your cloud, in dollars an hour:"
+    yield "  #   name: mine"
+    yield "  #   as_of: DAYT00:00:00Z"
+    yield "  #   instance_types:"
+    for one in unknown:
+        price = f"{one.capacity_type}: {{usd_per_hour: DOLLARS, source: WHERE, date: DAY}}"
+        machine = (
+            f"gpu_model: {_flow(one.gpu_model or 'MODEL')}, gpus: {one.gpus or 'COUNT'}, cpu: CPUS, memory: MEMORY"
+        )
+        yield f"  #     {_flow(one.instance_type)}: {{cloud: {one.cloud}, {machine}, prices: {{{price}}}}}"
 
 
 def _plain(text: str) -> str:

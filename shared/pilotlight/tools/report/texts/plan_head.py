@@ -73,16 +73,12 @@ def names(given: Iterable[str], more: int = 0) -> str:
 
 
 def dollars(plan: Plan) -> str:
-    """Dollars an hour now and after the plan: the sum of what is shown, whose cents add up."""
-    now, bought, released = (
-        round(usd, 2) for usd in (plan.usd_per_hour_before, _bought(plan), known_per_hour(plan.releases))
-    )
-    change = bought - released
+    """Dollars an hour now and after the plan, each sum rounded once."""
+    now, change = plan.usd_per_hour_before, _bought(plan) - known_per_hour(plan.releases)
     sign = "+" if change > 0 else "-" if change < 0 else ""
     unknown = len(plan.unpriced)
-    stay = sum(node.verdict == "keep" for node in plan.unpriced)
     changed = f"({sign}{cents(abs(change))}/h){of_unknown_price(unknown)}"
-    return f"{at_least(now, unknown)} now, {at_least(now + change, stay)} after this plan {changed}"
+    return f"{at_least(now, unknown)} now, {at_least(now + change, plan.unpriced_after)} after this plan {changed}"
 
 
 def _bought(plan: Plan) -> UsdPerHour:

@@ -7,6 +7,7 @@ from pilotlight.facts.money.bill import NodeCost
 from pilotlight.facts.place.pod_verdicts import PodGroup
 from pilotlight.facts.workload import CLAIM_REFUSED, Finding
 from pilotlight.flow.alerts.wording import line
+from pilotlight.tools.glance.node_origin import Origin
 from pilotlight.tools.report.texts.plan_head import head_of_record, names
 from pilotlight.tools.report.texts.would_change import would_change
 from pilotlight.units import an_hour, cents
@@ -137,6 +138,14 @@ def node_lines(node: NodeVerdict) -> Iterator[str]:
     yield f"    because {node.why}"
     for blocker in node.blockers:
         yield f"    blocked by {blocker}"
+
+
+def origin_line(found: Origin) -> str:
+    """A line on the decision that bought a node, and for which pods."""
+    if not found.decision:
+        return f"node {found.node} was bought by no decision of the last 30 days"
+    pods = f"for {names(found.pods)}" if found.pods else f"({found.why})"
+    return f"node {found.node} was bought {pods} by decision {found.decision}"
 
 
 def cost_lines(record: Record, came_to: Sequence[NodeCost]) -> Iterator[str]:

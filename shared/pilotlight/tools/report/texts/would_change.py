@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from pilotlight.facts.place.pod_verdicts import Code, PodGroup, Rejected
+from pilotlight.units import cents
 
 CAPS: tuple[Code, ...] = ("cap", "budget", "step", "quota")
 LABELS: tuple[Code, ...] = (
@@ -30,7 +31,7 @@ def would_change(group: PodGroup, reasons: bool = True) -> Iterator[str]:
     dearer = [one for one in group.rejected if one.code == "dearer" and one.usd_per_useful_hour is not None]
     if paid is not None and dearer:
         nearest = min(dearer, key=_price)
-        yield f"price: {nearest.offering}, below ${paid:.2f} per useful hour (it was ${_price(nearest):.2f})"
+        yield f"price: {nearest.offering}, below {cents(paid)} per useful hour (it was {cents(_price(nearest))})"
     for kind, codes in (("cap", CAPS), ("label", LABELS)):
         options = [one for one in group.rejected if one.code in codes and _cheaper(one, paid)]
         if options:

@@ -41,14 +41,16 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """A whole decision, as far as a page shows it."""
 
-    id: str
-    trigger: str
-    before: UsdPerHour
-    after: UsdPerHour
-    groups: tuple[Opened, ...] = ()
-    calls: tuple[str, ...] = ()
-    nodes: tuple[str, ...] = ()
-    held: tuple[str, ...] = ()
+    id: str  # The record's.
+    trigger: str  # What made the flow look.
+    before: UsdPerHour  # Of what was lit, where prices are known.
+    after: UsdPerHour  # The same with the calls made.
+    unpriced_before: int = 0  # Nodes without a known price: the dollars are a least.
+    unpriced_after: int = 0  # Those of them that stay.
+    groups: tuple[Opened, ...] = ()  # Pods alike.
+    calls: tuple[str, ...] = ()  # Each with what became of it.
+    nodes: tuple[str, ...] = ()  # Those to give back, with the reason.
+    held: tuple[str, ...] = ()  # What would be done, but for a brake.
     left_out: int = 0  # Groups and nodes that are not shown.
 
 
@@ -63,6 +65,8 @@ def decision_of(record: Record) -> Decision:
         trigger=record.trigger,
         before=plan.usd_per_hour_before,
         after=plan.usd_per_hour_after,
+        unpriced_before=len(plan.unpriced),
+        unpriced_after=plan.unpriced_after,
         groups=tuple(_group(record, group, prices) for group in plan.pods[:GROUPS]),
         calls=tuple(line(step) for _, step in record.calls_with_steps[:NODES]),
         nodes=tuple(f"{node.node}: {node.why}" for node in releases[:NODES]),

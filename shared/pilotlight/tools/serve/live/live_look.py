@@ -115,6 +115,7 @@ class Looks:
             used=sum(tile.used for tile in nodes.values()),
             booting=sum(tile.gpus for tile in nodes.values() if tile.state in ("booting", "not-ready")),
             usd_per_hour=glance.usd_per_hour,
+            unpriced=glance.unpriced,
             money=self._money.shown,
             nodes=nodes,
             waiting=tuple(waits(glance)),

@@ -79,7 +79,7 @@ class Spending(msgspec.Struct, frozen=True, kw_only=True):
     today: Usd = Decimal(0)
     month: Usd = Decimal(0)
     likely: Usd = Decimal(0)  # The month's at its end, as it goes now.
-    unpriced: int = 0
+    unpriced: int = 0  # Nodes that are in no sum, for want of a price.
     teams: tuple[TeamSpend, ...] = ()  # The dearest of the month first.
     week: tuple[GpuDay, ...] = ()
     budgets: tuple[BudgetLine, ...] = ()
@@ -133,7 +133,8 @@ class Live(msgspec.Struct, frozen=True, kw_only=True):
     paid: float = 0  # GPUs lit or booting.
     used: float = 0  # GPUs in use.
     booting: float = 0  # GPUs of nodes that boot.
-    usd_per_hour: UsdPerHour = Decimal(0)  # Of all that is lit.
+    usd_per_hour: UsdPerHour = Decimal(0)  # Of all that is lit, where prices are known.
+    unpriced: int = 0  # Lit nodes whose price is not known.
     money: Spending = Spending()  # Of the running month.
     nodes: dict[str, Tile] = {}  # By name.
     waiting: tuple[Wait, ...] = ()  # Pods without a node, by shape.
