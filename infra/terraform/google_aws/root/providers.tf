@@ -38,9 +38,11 @@ provider "google-beta" {
   billing_project       = local.project
 }
 
-# Credentials are those of your shell (`aws sts get-caller-identity`): the account that settings name.
+# Credentials are those of your shell (`aws sts get-caller-identity`); of another account than settings name they are refused:
+# Google would believe none of its events.
 provider "aws" {
-  region = try(var.settings.aws.region, null)
+  region              = try(var.settings.aws.region, null)
+  allowed_account_ids = try([var.settings.aws.account_id], null)
 
   default_tags {
     tags = var.labels

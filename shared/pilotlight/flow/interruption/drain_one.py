@@ -63,7 +63,7 @@ class NodeDrain(Saving):
         else:
             self._step(node)
         if self.found.messages and not (self.found.is_over or self.found.told):
-            told = interruption_records.retold(self.found, node and len(node.gpu_pods), self.price)
+            told = interruption_records.retold(self.found, None if node is None else len(node.gpu_pods), self.price)
             self._note(messages=told, told=True)
 
     def _is_out_of_date(self, node: Node | None) -> bool:
