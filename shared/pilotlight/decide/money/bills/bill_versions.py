@@ -40,7 +40,6 @@ more: lines that are scattered are told again only where all of them are."""
 FEW = Decimal("0.1")
 """A part that tells fewer of another's lines again is not told of."""
 MOST_NAMED = 4
-"""So many files are named of those of which one may have to go."""
 
 DayOut = tuple[str, date | None]
 """A day that does not count of a file, by its name."""
@@ -102,11 +101,7 @@ def _superseded(versions: Sequence[Sequence[BillFile]], out: set[DayOut], told: 
     days = [_by_day(version, out) for version in versions]
     gone: set[DayOut] = set()
     for number, own in enumerate(days):
-        met: dict[str, _Met] = {}
-        for day in sorted(own):
-            newer = {later: days[later][day] for later in range(number + 1, len(days)) if day in days[later]}
-            if found := _told_again(own[day], newer):
-                met[day] = found
+        met = _met_days(days, number)
         renamed = sum(one.renamed for one in met.values())
         all_renamed = renamed >= NEARLY * (renamed + sum(one.apart for one in met.values())) > 0
         for day, found in met.items():
@@ -121,6 +116,15 @@ def _superseded(versions: Sequence[Sequence[BillFile]], out: set[DayOut], told: 
                 files = tuple(versions[at][0].name for at in (number, found.last))
                 told[fate].append(_Apart(day, older_usd, newer_usd, files))
     return gone
+
+
+def _met_days(days: Sequence[dict[str, list[DayKeys]]], number: int) -> "dict[str, _Met]":
+    met: dict[str, _Met] = {}
+    for day in sorted(days[number]):
+        newer = {later: days[later][day] for later in range(number + 1, len(days)) if day in days[later]}
+        if found := _told_again(days[number][day], newer):
+            met[day] = found
+    return met
 
 
 def _by_day(version: Sequence[BillFile], out: set[DayOut]) -> dict[str, list[DayKeys]]:
@@ -323,17 +327,19 @@ def _differ(one: KeyTold, two: KeyTold) -> bool:
 
 def _judge(again: Mapping[str, _Again]) -> dict[str, Fate]:
     """What becomes of a part's days; one that shares no lines is not in it."""
-    hashes, dollars = sum(one.hashes for one in again.values()), sum(one.dollars for one in again.values())
-    differ = sum(one.differ + one.untold for one in again.values())
-    lines, scattered = sum(one.lines for one in again.values()), any(one.scattered for one in again.values())
-    nearly = hashes >= NEARLY * lines
-    untold = sum(one.untold for one in again.values()) >= FEW * lines
-    same = dollars >= (ALL if scattered else MOST) * sum(one.priced for one in again.values()) > 0
+    if not again:
+        return {}
+    lines, priced, hashes, dollars, _, differ, untold = map(sum, zip(*(one[:7] for one in again.values()), strict=True))
+    scattered = any(one.scattered for one in again.values())
+    nearly, some = hashes >= NEARLY * lines, untold >= FEW * lines
+    same = dollars >= (ALL if scattered else MOST) * priced > 0
     out: dict[str, Fate] = {}
-    for day, one in ((day, one) for day, one in again.items() if one.hashes):
-        if (same and 2 * one.dollars >= one.priced) or (nearly and not scattered and 2 * differ < hashes):
+    for day, one in again.items():
+        if not one.hashes:
+            continue
+        if (same and 2 * one.dollars >= one.priced) or (nearly and not scattered and 2 * (differ + untold) < hashes):
             out[day] = "newer"
-        elif nearly or (untold and one.untold):
+        elif nearly or (some and one.untold):
             out[day] = "apart"
         elif one.alike >= FEW * one.lines:
             out[day] = "few"
