@@ -1,8 +1,7 @@
 """Which of a bill's files count: of an export that is written again beside itself, the newer.
 
-A folder, a manifest or a date says that files are versions of one export; a number at the end of a name says little: a
-part, or the whole again. Lines of two files meet in a resource's hour and charge category. They are alike with the same
-SKUs or dollars, in as many lines.
+A folder, a manifest or a date makes versions; a number at a name's end may be a part. Lines of two files meet in a
+resource's hour and charge category; they are alike with the same SKUs or dollars, in as many lines.
 
 ::
 
@@ -10,15 +9,12 @@ SKUs or dollars, in as many lines.
     ========================  ==========================================  =================  =====================
     versions                  of one service, or alike: half of a day's   the newer          both sums, if apart
     versions                  some, and a day's sums are the same         the newer          nothing
-    versions                  of one service, or alike: fewer             both               both sums
     versions                  of other services, nearly all alike         the newer          both sums, if apart
     versions                  of other services, not alike                both               both sums, the files
     numbered                  most of the same dollars: half of a day's   the newer          both sums, if apart
     numbered                  nearly all in two files, few differ in both the newer          both sums, if apart
-    numbered                  some alike: one SKU's lines are cut apart   both               both sums
-    numbered                  nearly all, and SKUs and dollars differ     both               both sums, the files
-    numbered                  of another service, of SKUs not told        both               both sums, the files
-    any                       none, or of other SKUs at other dollars     both               nothing
+    any                       some alike; none: nothing is told           both               both sums
+    numbered                  nearly all differ, or services without SKUs both               both sums, the files
 """
 
 from collections import Counter, defaultdict
@@ -35,12 +31,10 @@ ZERO = Decimal(0)
 NEARLY = Decimal("0.9")
 """Parts by chance have not so many hashes alike in the number of their lines."""
 MOST, ALL = Decimal("0.75"), Decimal("0.99")
-"""Of two lines of one SKU and the same dollars half lie in one other part by chance, two thirds in two, and more in
-more: lines that are scattered are told again only where all of them are."""
+"""Of two alike lines of an export half lie in one other part by chance, two thirds in two, more in more."""
 FEW = Decimal("0.1")
 """A part that tells fewer of another's lines again is not told of."""
 MOST_NAMED = 4
-"""So many files are named of those of which one may have to go."""
 
 DayOut = tuple[str, date | None]
 """A day that does not count of a file, by its name."""
@@ -102,11 +96,7 @@ def _superseded(versions: Sequence[Sequence[BillFile]], out: set[DayOut], told: 
     days = [_by_day(version, out) for version in versions]
     gone: set[DayOut] = set()
     for number, own in enumerate(days):
-        met: dict[str, _Met] = {}
-        for day in sorted(own):
-            newer = {later: days[later][day] for later in range(number + 1, len(days)) if day in days[later]}
-            if found := _told_again(own[day], newer):
-                met[day] = found
+        met = _met_days(days, number)
         renamed = sum(one.renamed for one in met.values())
         all_renamed = renamed >= NEARLY * (renamed + sum(one.apart for one in met.values())) > 0
         for day, found in met.items():
@@ -118,9 +108,18 @@ def _superseded(versions: Sequence[Sequence[BillFile]], out: set[DayOut], told: 
                 gone |= {(file.name, date.fromisoformat(day)) for file in versions[number]}
             fate: Fate = "newer" if whole else "apart" if found.apart > again else "few"
             if older_usd != newer_usd or fate == "apart":
-                files = tuple(versions[at][0].name for at in (number, found.last))
+                files = versions[number][0].name, versions[found.last][0].name
                 told[fate].append(_Apart(day, older_usd, newer_usd, files))
     return gone
+
+
+def _met_days(days: Sequence[dict[str, list[DayKeys]]], number: int) -> "dict[str, _Met]":
+    met: dict[str, _Met] = {}
+    for day in sorted(days[number]):
+        newer = {later: days[later][day] for later in range(number + 1, len(days)) if day in days[later]}
+        if found := _told_again(days[number][day], newer):
+            met[day] = found
+    return met
 
 
 def _by_day(version: Sequence[BillFile], out: set[DayOut]) -> dict[str, list[DayKeys]]:
@@ -236,7 +235,6 @@ def _parts_by_day(parts: Sequence[BillFile]) -> dict[str, list[BillFile]]:
 
 
 def _of_day(parts: Sequence[BillFile], day: str) -> Iterator[tuple[str, _Again]]:
-    """Each part's day held against that of later parts, where there are any."""
     later: _Lines = defaultdict(list)
     cut = parts[-1].keys[day].cut
     for part in reversed(parts):
@@ -322,18 +320,20 @@ def _differ(one: KeyTold, two: KeyTold) -> bool:
 
 
 def _judge(again: Mapping[str, _Again]) -> dict[str, Fate]:
-    """What becomes of a part's days; one that shares no lines is not in it."""
-    hashes, dollars = sum(one.hashes for one in again.values()), sum(one.dollars for one in again.values())
-    differ = sum(one.differ + one.untold for one in again.values())
-    lines, scattered = sum(one.lines for one in again.values()), any(one.scattered for one in again.values())
-    nearly = hashes >= NEARLY * lines
-    untold = sum(one.untold for one in again.values()) >= FEW * lines
-    same = dollars >= (ALL if scattered else MOST) * sum(one.priced for one in again.values()) > 0
+    """What becomes of a part's days that share lines."""
+    lines, priced, hashes, dollars, _, differ, untold = map(
+        sum, zip(*[one[:7] for one in again.values()] or [[0] * 7], strict=True)
+    )
+    scattered = any(one.scattered for one in again.values())
+    nearly, some = hashes >= NEARLY * lines, untold >= FEW * lines
+    same = dollars >= (ALL if scattered else MOST) * priced > 0
     out: dict[str, Fate] = {}
-    for day, one in ((day, one) for day, one in again.items() if one.hashes):
-        if (same and 2 * one.dollars >= one.priced) or (nearly and not scattered and 2 * differ < hashes):
+    for day, one in again.items():
+        if not one.hashes:
+            continue
+        if (same and 2 * one.dollars >= one.priced) or (nearly and not scattered and 2 * (differ + untold) < hashes):
             out[day] = "newer"
-        elif nearly or (untold and one.untold):
+        elif nearly or (some and one.untold):
             out[day] = "apart"
         elif one.alike >= FEW * one.lines:
             out[day] = "few"
