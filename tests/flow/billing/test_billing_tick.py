@@ -130,6 +130,25 @@ def test_each_step_is_told_once_on_the_way_up_and_acts() -> None:
     assert alert.why.startswith("budget b: $3.33 of $40.00 a day is spent; the day will end with about ")
 
 
+def test_a_tick_that_stands_still_after_its_count_takes_no_step_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another tick climbs meanwhile: the old figures move no budget down, and tell of nothing that is less."""
+    on = Stage(budgets=(day("40", ladder=LOW),))
+    on.event(on.submit("a", run_s=6 * HOUR))
+    hours(on, 1)
+    counted, stalled = billed_days.budget_days, [True]
+
+    def stands_still(*asked: Any, **more: Any) -> Any:
+        known = counted(*asked, **more)
+        if stalled and stalled.pop():
+            hours(on, 4)
+        return known
+
+    monkeypatch.setattr(billed_days, "budget_days", stands_still)
+    tick(on)
+    assert [resolved for _, _, resolved in told(on)] == [False, False, False]
+    assert budget_holds.read_ladder(on.deps.state, "c")[0].rungs["b"].at == Decimal("0.1")
+
+
 def test_a_new_period_takes_the_steps_back_and_buys_again() -> None:
     """After midnight the pod that was refused gets its node, and people hear that it is over."""
     budget = day("4", hard=True, ladder=(LadderStep(at=Decimal("0.2"), do="no-new-buys"),))

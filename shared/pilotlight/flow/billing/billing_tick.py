@@ -43,6 +43,7 @@ def billing(deps: Deps, message: Tick | BudgetNotice, *, dry_run: bool = False) 
         return _answer((), budget_standings(deps, deps.state.now()), None)
     if isinstance(message, BudgetNotice):
         return cloud_budget(deps, message)
+    rungs = budget_holds.read_ladder(deps.state, deps.name)
     today = meter_nodes.count(deps)
     pool_readings.count_paid_idle(deps)
     did = (*pool_readings.refresh_prices(deps), *cost_anomalies.watch(deps, today))
@@ -56,7 +57,7 @@ def billing(deps: Deps, message: Tick | BudgetNotice, *, dry_run: bool = False) 
         yesterday = meter_nodes.read_closed(deps.state, deps.name, before, before)
         did += canary_check.watch(deps, [*yesterday.values(), today], now)
     stands = _budget_standings(deps, known, now)
-    did += ladder_steps.climb(deps, stands, now)
+    did += ladder_steps.climb(deps, rungs, stands, now)
     if any(budget.queues for budget in deps.policy.budgets):
         did += stop_queues(deps)
     if deps.policy.asks_for_use:

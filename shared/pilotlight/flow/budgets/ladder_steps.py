@@ -17,15 +17,17 @@ from pilotlight.facts.messages import Alert
 from pilotlight.facts.money.budgets import Ladder, Rung, Spent
 from pilotlight.facts.money.money_policy import Budget, BudgetScope, LadderStep, StepDoes
 from pilotlight.flow.alerts.decision_messages import by_fingerprint
-from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.deps import Deps
 from pilotlight.state_schema.billing_records import LADDER
 from pilotlight.units import round_usd
 
 
-def climb(deps: Deps, spent: Sequence[Spent], now: datetime) -> tuple[str, ...]:
-    """Move every budget to where its spending puts it, and tell of each change once. What changed, a line each."""
-    standing, version = budget_holds.read_ladder(deps.state, deps.name)
+def climb(deps: Deps, was: tuple[Ladder, int], spent: Sequence[Spent], now: datetime) -> tuple[str, ...]:
+    """Move every budget to where its spending puts it, and tell of each change once. What changed, a line each.
+
+    ``was`` was read, with its version, before any spending: who stood still since then takes no budget back.
+    """
+    standing, version = was
     now_at = dict(standing.rungs)
     told: list[Alert] = []
     for one in _furthest(spent):
