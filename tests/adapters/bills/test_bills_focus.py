@@ -237,7 +237,7 @@ def bucket(dynamodb_server: str, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_an_export_in_s3_is_read_by_its_manifest(bucket: Any, tmp_path: Path) -> None:
     """The manifest's own files are read, not what lies beside them; a pattern reads all of them."""
     for name in ("one", "old"):
-        file = _write(tmp_path / f"{name}.csv.gz", {**ROW, "ServiceName": name})
+        file = _write(tmp_path / f"{name}.csv.gz", {**ROW, "ServiceName": name, "ResourceId": name})
         bucket.upload_file(str(file), "bills", f"focus/data/{name}.csv.gz")
     manifest = json.dumps({"dataFiles": ["s3://bills/focus/data/one.csv.gz"]}).encode()
     bucket.put_object(Bucket="bills", Key="focus/metadata/e-Manifest.json", Body=manifest)
@@ -251,7 +251,7 @@ def test_of_an_export_in_s3_that_keeps_its_runs_the_newest_manifest_counts(bucke
     """The pattern names data files; the manifests beside them say which are current, and a run without one is not."""
     month = "BILLING_PERIOD=2026-11"
     for run, name in (("20261120T060000Z-a", "old"), ("20261121T060000Z-b", "new"), ("20261122T060000Z-c", "unready")):
-        file = _write(tmp_path / f"{name}.csv.gz", {**ROW, "ServiceName": name})
+        file = _write(tmp_path / f"{name}.csv.gz", {**ROW, "ServiceName": name, "ResourceId": name})
         key = f"runs/data/{month}/{run}/focus-00001.csv.gz"
         bucket.upload_file(str(file), "bills", key)
         if name != "unready":

@@ -322,7 +322,7 @@ def _differ(one: KeyTold, two: KeyTold) -> bool:
 def _judge(again: Mapping[str, _Again]) -> dict[str, Fate]:
     """What becomes of a part's days that share lines."""
     lines, priced, hashes, dollars, _, differ, untold = map(
-        sum, zip(*[one[:7] for one in again.values()] or [[0] * 7], strict=True)
+        sum, zip(*[one[:7] for one in again.values()] or [(0, 0, 0, 0, 0, 0, 0)], strict=True)
     )
     scattered = any(one.scattered for one in again.values())
     nearly, some = hashes >= NEARLY * lines, untold >= FEW * lines
