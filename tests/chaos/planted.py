@@ -215,6 +215,12 @@ BUGS = {
         "",
         test="tests/flow/clouds/test_on_gke.py::test_what_could_not_be_made_is_called_off_and_its_pod_goes_elsewhere",
     ),
+    "an instance that is only a name is paid for": Bug(
+        "decide.money.holds:lit_instances",
+        " if not one.unmade)",
+        ")",
+        test="tests/flow/billing/test_meter_nodes.py::test_an_instance_that_is_a_name_alone_costs_nothing",
+    ),
     "an old error of an instance of GKE's refuses it": Bug(
         "adapters.pools.gke.groups:_refused",
         " if one.unmade}",
