@@ -120,8 +120,15 @@ def test_the_image_is_built_anew_each_week() -> None:
     assert job["permissions"] == jobs()["image"]["permissions"]
     [build] = [step["with"] for step in job["steps"] if "build-push" in step.get("uses", "")]
     assert (build["pull"], build["no-cache"]) == (True, True)
+
+
+@pytest.mark.parametrize("name", ["release", "rebuild"])
+def test_the_base_is_that_of_the_day_by_its_digest(name: str) -> None:
+    """A release takes it as each week's build does: what the Dockerfile names is for builds by hand."""
+    steps = jobs(WORKFLOW.with_name(f"{name}.yml"))["image"]["steps"]
+    [build] = [step["with"] for step in steps if "build-push" in step.get("uses", "")]
     assert "PYTHON=${{ steps.base.outputs.tag }}" in build["build-args"].splitlines()
-    [base] = [step["run"] for step in job["steps"] if step.get("id") == "base"]
+    [base] = [step["run"] for step in steps if step.get("id") == "base"]
     assert "imagetools inspect python:3.11-slim-bookworm" in base
     assert "@${digest:?" in base
 
