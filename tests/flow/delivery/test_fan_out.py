@@ -317,3 +317,18 @@ def test_an_end_from_before_it_began_again_is_not_told(clock: VirtualClock) -> N
     assert fan_out(desk, end).did == ("a: it began again since",)
     fan_out(desk, over)
     assert [told.resolved for told in wall.told] == [False, True]
+
+
+def test_an_end_that_waits_is_the_last_one(clock: VirtualClock) -> None:
+    """Its channel is throttled, it began again and is over again: the end that waits is told as that of now."""
+    wall = Wall()
+    desk = desk_of(clock, {"a": wall})
+    first, end, second, over = (alert(at=clock.now() + timedelta(seconds=n), resolved=bool(n % 2)) for n in range(4))
+    fan_out(desk, first)
+    wall.fail(Throttled("not now", 42))
+    fan_out(desk, end)
+    fan_out(desk, second)
+    assert fan_out(desk, over).did == ("a: under way already",)
+    later(clock, 60)
+    flush(desk)
+    assert [told.resolved for told in wall.told] == [False, True]

@@ -96,7 +96,7 @@ def reason_not_to_tell(proof: Telling | None, alert: Alert, now: datetime, again
             return "never told: nothing to resolve"  # It ends what began again since.
         if proof.alert.resolved:
             return {"told": "told before", "over": "over before it was told"}.get(proof.status, "")
-        if told and _before(alert, proof.alert):
+        if told and earlier(alert, proof.alert):
             return "it began again since"
         return "" if told else "never told: nothing to resolve"
     if proof.alert.resolved:
@@ -108,14 +108,15 @@ def reason_not_to_tell(proof: Telling | None, alert: Alert, now: datetime, again
 def goes_on(desk: Desk, channel: str, alert: Alert) -> None:
     """Note that what was told lately is true still: an end from before that is not its end."""
     found = PROOF.get(desk.state, proof_name(channel, alert))
-    if found is None or found.value.alert.resolved or not _before(found.value.alert, alert):
+    if found is None or found.value.alert.resolved or not earlier(found.value.alert, alert):
         return
     later = msgspec.structs.replace(found.value.alert, at=alert.at)
     with suppress(Conflict):
         PROOF.put(desk.state, found.name, msgspec.structs.replace(found.value, alert=later), if_version=found.version)
 
 
-def _before(one: Alert, other: Alert) -> bool:
+def earlier(one: Alert, other: Alert) -> bool:
+    """True where both are dated, and one is the earlier."""
     return one.at is not None and other.at is not None and one.at < other.at
 
 

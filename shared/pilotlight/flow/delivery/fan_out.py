@@ -9,6 +9,8 @@ from functools import partial
 from hashlib import blake2b
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from pilotlight.decide.alerts.alert_routing import count_alert, quiet_until, wants
 from pilotlight.errors import Conflict, Retry, Throttled
 from pilotlight.facts.alerts.delivery_records import Telling
@@ -17,6 +19,7 @@ from pilotlight.flow.abreast import abreast
 from pilotlight.flow.delivery.deliver import CLAIM_S, LOOK_AGAIN_S, Claim, claim, deliver, drop, resting, wait
 from pilotlight.flow.delivery.desk import (
     Desk,
+    earlier,
     end_came_first,
     escalate,
     forget_acknowledged,
@@ -102,7 +105,8 @@ def _arrive(desk: Desk, name: str, alert: Alert) -> Word:
     try:
         ours = claim(desk, waits, fresh)
     except Conflict:
-        if WAITING.get(desk.state, waits) is None:
+        under_way = WAITING.get(desk.state, waits)
+        if under_way is None or not _goes_with(desk, under_way, alert):
             raise  # Whoever it was is done, or there was nobody: it has to come again.
         return Word("under way already")
     # Another may have told it between our look and our claim.
@@ -110,6 +114,18 @@ def _arrive(desk: Desk, name: str, alert: Alert) -> Word:
         drop(desk, ours)
         return Word(said)
     return _told_or_held(desk, name, ours, quiet)
+
+
+def _goes_with(desk: Desk, under_way: Entry[Telling], alert: Alert) -> bool:
+    """Whether what is under way says this too. An earlier end does not: it began again since, and that end is not told;
+    one that waits is this one from now on."""
+    entry = under_way.value
+    if not alert.resolved or not earlier(entry.alert, alert):
+        return True
+    if entry.status != "waits":
+        return False
+    WAITING.put(desk.state, under_way.name, replace(entry, alert=alert), if_version=under_way.version)
+    return True
 
 
 def _looked(desk: Desk, name: str, alert: Alert) -> tuple[Telling | None, Entry[Telling] | None]:
