@@ -100,9 +100,9 @@ def of_unknown_price(nodes: int) -> str:
     return f", {count_of(nodes, 'node')} of unknown price" if nodes else ""
 
 
-def at_least(usd: UsdPerHour, left_out: int) -> str:
-    """Dollars an hour of nodes, as a least where some are left out: "at least $1.00/h"."""
-    return f"{'at least ' if left_out else ''}{cents(usd)}/h"
+def at_least(usd: UsdPerHour, left_out: int, *, whole: bool = False) -> str:
+    """Dollars an hour of nodes, as a least where some are left out: "at least $1.00/h"; ``whole``: with every digit."""
+    return f"{'at least ' if left_out else ''}{all_digits(usd) if whole else cents(usd)}/h"
 
 
 def shorten_figure(figure: Decimal, places: int = 6) -> Decimal:
@@ -121,6 +121,13 @@ def round_usd(amount: Usd, step: Usd = CENT) -> Usd:
 def cents(amount: Usd) -> str:
     """An amount as people read it: "$1,234.56"."""
     return f"${round_usd(amount):,.2f}"
+
+
+def all_digits(amount: Usd) -> str:
+    """An amount with its digits beyond the cent, of which a division may leave six: "$0.526"."""
+    text = f"{shorten_figure(amount):,f}"
+    whole, _, part = text.partition(".")
+    return f"${whole}.{part.rstrip('0'):0<2}"
 
 
 def count_of(count: int, thing: str) -> str:

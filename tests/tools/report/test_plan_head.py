@@ -100,11 +100,11 @@ def test_a_decision_says_what_of_it_did_not_happen() -> None:
 
 
 def test_a_sum_is_rounded_once_and_alike_wherever_it_is_said() -> None:
-    """Two nodes of $0.526 are $1.05 an hour in a plan, in a decision and in status; half a cent is rounded up."""
+    """Two nodes of $0.526 are $1.05 an hour in status; a plan, whose cents would not add up, says all digits."""
     each = Decimal("0.526")
     buy = msgspec.structs.replace(BUY, count=1, usd_per_hour=each)
     plan = Plan(buys=(buy,), usd_per_hour_before=each, usd_per_hour_after=2 * each)
-    assert dollars(plan) == f"$0.53/h now, {cents(plan.usd_per_hour_after)}/h after this plan (+$0.53/h)"
+    assert dollars(plan) == "$0.526/h now, $1.052/h after this plan (+$0.526/h)"
     assert [cents(Decimal(usd)) for usd in ("1.052", "0.525", "0.535", "-0.525")] == [
         "$1.05",
         "$0.53",

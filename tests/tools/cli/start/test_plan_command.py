@@ -72,7 +72,7 @@ def test_it_opens_with_five_lines() -> None:
         "buy 3 nodes, $66.07/h: 2 x a100/p4d.24xlarge/on-demand, 1 x t4/g4dn.xlarge/on-demand",
         "release nothing",
         "waits 1 pod for a scheduling gate (ml-research/gated)",
-        "dollars $33.30/h now, $99.36/h after this plan (+$66.07/h)",
+        "dollars $33.296/h now, $99.362/h after this plan (+$66.066/h)",
         "to mend 3 pods that no node would help (ml-research/wrong-selector, serving/mig-infer and 1 more); "
         "4 claims that do not count",
     ]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pilotlight.facts.decisions import BrakeCode, Buy, NodeVerdict, Plan, Record, known_per_hour
 from pilotlight.facts.place.pod_verdicts import PodGroup, Verdict
 from pilotlight.facts.workload import CLAIM_REFUSED, Finding
-from pilotlight.units import UsdPerHour, at_least, cents, count_of, of_unknown_price
+from pilotlight.units import UsdPerHour, at_least, cents, count_of, of_unknown_price, round_usd
 
 NAMED = 2
 """Pods, nodes and offerings that a line names; more are counted."""
@@ -73,12 +73,15 @@ def names(given: Iterable[str], more: int = 0) -> str:
 
 
 def dollars(plan: Plan) -> str:
-    """Dollars an hour now and after the plan, each sum rounded once."""
+    """Dollars an hour now and after the plan, each rounded once; with all digits where the rounded do not add up."""
     now, change = plan.usd_per_hour_before, _bought(plan) - known_per_hour(plan.releases)
+    whole = round_usd(now) + round_usd(change) != round_usd(now + change)
     sign = "+" if change > 0 else "-" if change < 0 else ""
-    unknown = len(plan.unpriced)
-    changed = f"({sign}{cents(abs(change))}/h){of_unknown_price(unknown)}"
-    return f"{at_least(now, unknown)} now, {at_least(now + change, plan.unpriced_after)} after this plan {changed}"
+    unknown, less = len(plan.unpriced), at_least(abs(change), 0, whole=whole)
+    after = at_least(now + change, plan.unpriced_after, whole=whole)
+    return (
+        f"{at_least(now, unknown, whole=whole)} now, {after} after this plan ({sign}{less}){of_unknown_price(unknown)}"
+    )
 
 
 def _bought(plan: Plan) -> UsdPerHour:
