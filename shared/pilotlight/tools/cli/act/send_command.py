@@ -65,9 +65,9 @@ def send(
     if as_json:
         typer.echo(json.dumps(answer.body, indent=2))
     elif lines := _lines(function, answer.body):
-        from pilotlight.tools.cli.printing import console
+        from pilotlight.tools.cli.printing import say
 
-        console().print(head, markup=False)
+        say([head])
         typer.echo("\n".join(lines))
     if "rejected" in answer.body:
         raise BadInput(f"{name}: {answer.body['rejected']}")
