@@ -4,10 +4,11 @@ from decimal import Decimal
 
 import msgspec
 
+from pilotlight.errors import BadInput
 from pilotlight.facts.capacity import CapacityType, Resources, Taint
 from pilotlight.facts.labels import ARCH, CAPACITY_TYPE, GPU_MODEL, GPU_PRODUCT, INSTANCE_TYPE, OS, POOL, ZONE
-from pilotlight.facts.offers.catalog import InstanceType
-from pilotlight.facts.policy import PoolPolicy
+from pilotlight.facts.offers.catalog import Catalog, InstanceType
+from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import is_gpu, part_of_gpu
 from pilotlight.units import Seconds, UsdPerHour, milli, whole
 
@@ -31,6 +32,15 @@ class WorldPool(msgspec.Struct, frozen=True, kw_only=True):
     relaunches: bool = False  # It replaces a node that the cloud took.
     atomic: bool = False  # A request is granted whole or not at all.
     paid: int | None = None  # Nodes that a reserved pool has for nothing more; None for others.
+
+    @staticmethod
+    def every(policy: Policy, catalog: Catalog) -> "list[WorldPool]":
+        """The pools of a policy. Raises ``BadInput`` for a type of which nothing is known: no world can make one."""
+        for name, rules in policy.pools.items():
+            if rules.instance_type not in catalog.instance_types:
+                known = f"catalogue {catalog.name} does not know it, so a pretend world can make none: add a price file"
+                raise BadInput(f"pools.{name}.instance_type is {rules.instance_type}: {known} to prices.files")
+        return [WorldPool.from_policy(name, rules) for name, rules in policy.pools.items()]
 
     @staticmethod
     def from_policy(name: str, rules: PoolPolicy) -> "WorldPool":

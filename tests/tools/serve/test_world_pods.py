@@ -1,15 +1,19 @@
 """Pods that enter the world by the command line: their refused claims stay known, and a refused pod is named once."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from pilotlight.errors import BadInput
+from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.records.ledger import filed_records
 from pilotlight.settings import Settings
 from pilotlight.tools.serve import pods_to_world
 from pilotlight.wiring import App
+
+SAMPLES = Path(__file__).resolve().parents[3] / "events" / "samples"
 
 
 @pytest.fixture
@@ -53,6 +57,23 @@ def test_a_pod_waits_from_when_it_enters(app: App) -> None:
     pods_to_world.create(app, event("a"), {})
     [pod] = app.deps.cluster.observe().pending
     assert before <= pod.created_at <= app.clock.now()
+
+
+def test_a_pod_that_an_event_names_alone_is_its_namespaces(app: App) -> None:
+    """Without its spec it is paid for as any pod of that namespace: no team's budget is passed by."""
+    pods_to_world.create(app, (SAMPLES / "kubernetes" / "failed_scheduling.json").read_bytes(), {})
+    [pod] = app.deps.cluster.observe().pending
+    assert (pod.namespace, pod.shape.team) == ("vision", "vision")
+
+
+def test_a_type_that_no_catalogue_knows_is_in_no_pretend_world() -> None:
+    """It is refused by name with the way out, before anything is served."""
+    pools = {"gpu": PoolPolicy(instance_type="g6.2xlarge", max=2)}
+    wired = App(Settings(outbox="memory:", state="memory:"), policy=Policy(version=1, pools=pools))
+    with pytest.raises(
+        BadInput, match=r"pools\.gpu\.instance_type is g6\.2xlarge: .* add a price file to prices\.files"
+    ):
+        _ = wired.world
 
 
 def test_the_decision_names_it(app: App) -> None:

@@ -121,7 +121,7 @@ def _world(speed: float, log: list[dict[str, Any]]) -> World:
     """The world begins when its prices held; nothing happens in it that the story does not do."""
     catalog = read_catalog(default_file(CATALOG).read_bytes(), CATALOG)
     policy = read_policy(default_file(POLICY).read_bytes(), POLICY)
-    pools = [WorldPool.from_policy(name, rules) for name, rules in policy.pools.items()]
+    pools = WorldPool.every(policy, catalog)
     clock = WallClock(catalog.as_of, speed=speed)
     return World(catalog, pools, clock=clock, faults=Faults(reclaim=False), log=log.append)
 

@@ -12,9 +12,9 @@ from pilotlight.codec.kubernetes.view import view_of
 from pilotlight.decide.demand.classify import classify
 from pilotlight.errors import BadInput
 from pilotlight.facts.capacity import ClusterView
-from pilotlight.facts.demand.settled_claims import Refused, refusals
+from pilotlight.facts.demand.settled_claims import Refused, refusals, settle_claims
 from pilotlight.facts.messages import PodPending
-from pilotlight.facts.workload import CLAIM_REFUSED, GpuRequest, PodDemand, Toleration, shape
+from pilotlight.facts.workload import CLAIM_REFUSED, GpuRequest, PodDemand, PodTraits, Toleration, shape
 from pilotlight.ports.cluster import Cluster
 from pilotlight.tools.cli.kubectl_lists import read_pods
 from pilotlight.units import Seconds
@@ -84,11 +84,13 @@ def _demands(app: App, body: bytes, headers: Mapping[str, str]) -> list[PodDeman
 def _of_event(app: App, event: PodPending) -> list[PodDemand]:
     if event.pod is not None:
         return _of_pods(app, msgspec.json.encode(event.pod), f"{event.namespace}/{event.name}")
+    payer = settle_claims(app.policy, event.namespace, None, PodTraits(), 0, classify).team
     plain = shape(
         gpu=GpuRequest(count=1),
         tolerations=(Toleration(operator="Exists"),),
         workload_class="notebook",
         class_reason="the event names a pod without its spec: taken as a notebook with one GPU",
+        team=payer,
     )
     uid = event.uid or f"{event.namespace}/{event.name}"
     now = app.clock.now()

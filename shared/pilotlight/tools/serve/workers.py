@@ -15,7 +15,7 @@ from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
 from gunicorn.workers.base import Worker
 
-from pilotlight.errors import Failed
+from pilotlight.errors import BadInput, Failed
 from pilotlight.settings import Settings
 from pilotlight.tools.cli.stop_at_once import EXIT_STOPPED
 from pilotlight.tools.serve.http_server import HttpServer
@@ -102,7 +102,7 @@ class OwnWorld(NamedTuple):
 
 
 def own_world(settings: Settings) -> OwnWorld:
-    """Start a world with the settings' policy and catalogue. Raises ``Failed``."""
+    """Start a world with the settings' policy and catalogue. Raises ``BadInput`` for wrong ones, else ``Failed``."""
     words = ["world", "--while-stdin", "--port", "0"]
     for option, value in (("--policy", settings.policy), ("--catalog", settings.catalog)):
         words += [option, value] if value else []
@@ -111,5 +111,5 @@ def own_world(settings: Settings) -> OwnWorld:
     process = subprocess.Popen([sys.executable, "-c", CLI, *words], stdin=pipe, stdout=pipe, text=True, process_group=0)
     line = process.stdout.readline() if process.stdout else ""
     if not line.startswith("world http"):
-        raise Failed("the world did not start; its own error is above")
+        raise (BadInput if process.wait() == 2 else Failed)("the world did not start; its own error is above")
     return OwnWorld(line.split()[1], process)

@@ -143,6 +143,14 @@ def test_a_dry_run_beside_a_serve_names_the_world_and_the_state_that_it_asks(ser
     assert any("would buy 1 x" in line for line in lines)
 
 
+def test_no_other_worlds_pod_is_written_into_a_serves_state(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PILOTLIGHT_WORLD names another than the serve over this state has: refused, with the ways out."""
+    monkeypatch.setenv("PILOTLIGHT_WORLD", "http://127.0.0.1:9")
+    done = _run(served.home, "send", POD)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"keeps this state, of another world than PILOTLIGHT_WORLD: leave that out" in b" ".join(done.stderr.split())
+
+
 def test_a_pod_can_be_created_in_the_world(served: Served) -> None:
     """POST /world/pods takes a Pod; the next tick buys for it, without any event about it."""
     pod = json.loads(POD.read_text())

@@ -83,6 +83,11 @@ def _answer(
     # Beside a home that asks for tokens nobody may post without one.
     may_post = settings.token or not settings.callers
     found = serve_beside(settings) if may_post else None
+    if found is None and settings.world and not (url or dry_run) and (other := running_serve(settings)):
+        raise BadInput(
+            f"the serve at {other.url} keeps this state, of another world than PILOTLIGHT_WORLD: leave that out, or "
+            "name a state of its own by PILOTLIGHT_STATE"
+        )
     there = url or (found.url if found and not dry_run else "")
     if policy and there:
         raise BadInput(f"the functions at {without_login(there)} go by their own policy: leave --policy or --url out")

@@ -40,7 +40,7 @@ def world(
 
     settings = deployed_settings()
     wired = app(Settings(policy=policy or settings.policy, catalog=catalog or settings.catalog))
-    pools = [WorldPool.from_policy(name, rules) for name, rules in wired.policy.pools.items()]
+    pools = WorldPool.every(wired.policy, wired.catalog)
     ticking = WallClock(datetime.now(UTC), speed=_speed(clock))
     try:
         server = WorldServer(World(wired.catalog, pools, seed=seed, clock=ticking), port)
