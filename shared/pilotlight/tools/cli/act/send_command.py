@@ -83,11 +83,8 @@ def _answer(
     # Beside a home that asks for tokens nobody may post without one.
     may_post = settings.token or not settings.callers
     found = serve_beside(settings) if may_post else None
-    if found is None and settings.world and not (url or dry_run) and (other := running_serve(settings)):
-        raise BadInput(
-            f"the serve at {other.url} keeps this state, of another world than PILOTLIGHT_WORLD: leave that out, or "
-            "name a state of its own by PILOTLIGHT_STATE"
-        )
+    if found is None and not (url or dry_run):
+        _see_that_no_serve_has_another_world(settings)
     there = url or (found.url if found and not dry_run else "")
     if policy and there:
         raise BadInput(f"the functions at {without_login(there)} go by their own policy: leave --policy or --url out")
@@ -102,6 +99,15 @@ def _answer(
         asks = f"the serve at {found.url} is not asked: --url {found.url} asks it"
         head = f"{header(settings, settings.state, here=True)}; {asks}"
     return head, _in_process(settings, function, body, headers, dry_run, policy)
+
+
+def _see_that_no_serve_has_another_world(settings: Settings) -> None:
+    other = running_serve(settings) if settings.world else None
+    if other is not None:
+        raise BadInput(
+            f"the serve at {other.url} keeps this state, of another world than PILOTLIGHT_WORLD: leave that out, or "
+            "name a state of its own by PILOTLIGHT_STATE"
+        )
 
 
 def _head_of(url: str) -> str:
