@@ -15,7 +15,7 @@ from pilotlight.codec.redact import without_login
 from pilotlight.doorway import RECEIVES, Function, Response, takes
 from pilotlight.errors import BadEvent, BadInput, Failed
 from pilotlight.settings import Settings, deployed_settings, read
-from pilotlight.tools.cli.served import header, lend, running_serve, serve_beside, set_up, settings_of
+from pilotlight.tools.cli.served import Served, header, lend, running_serve, serve_beside, set_up, settings_of
 from pilotlight.tools.cli.state_option import PolicyFile, is_there
 from pilotlight.units import Seconds
 
@@ -83,8 +83,7 @@ def _answer(
     # Beside a home that asks for tokens nobody may post without one.
     may_post = settings.token or not settings.callers
     found = serve_beside(settings) if may_post else None
-    if found is None and not (url or dry_run):
-        _see_that_no_serve_has_another_world(settings)
+    _see_that_no_serve_has_another_world(settings, url, found, dry_run)
     there = url or (found.url if found and not dry_run else "")
     if policy and there:
         raise BadInput(f"the functions at {without_login(there)} go by their own policy: leave --policy or --url out")
@@ -101,8 +100,9 @@ def _answer(
     return head, _in_process(settings, function, body, headers, dry_run, policy)
 
 
-def _see_that_no_serve_has_another_world(settings: Settings) -> None:
-    other = running_serve(settings) if settings.world else None
+def _see_that_no_serve_has_another_world(settings: Settings, url: str, found: Served | None, dry_run: bool) -> None:
+    asked_here = settings.world and not (url or found or dry_run)
+    other = running_serve(settings) if asked_here else None
     if other is not None:
         raise BadInput(
             f"the serve at {other.url} keeps this state, of another world than PILOTLIGHT_WORLD: leave that out, or "
