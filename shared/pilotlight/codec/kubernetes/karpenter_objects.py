@@ -147,8 +147,11 @@ def gate_state(pool: GatedNodePool, claims: Iterable[NodeClaim]) -> GateState:
     notes, now = meta.annotations, spec.limits.get(LIMITED)
     given = notes.get(HANDED_BACK, "")[:20]
     before, wrote = notes.get(BEFORE), _NUMBER.fullmatch(notes.get(WROTE, ""))
+    ours = int(wrote[1]) if wrote and not wrote[2] else None
     try:
         limit, made = _whole(now, "spec.limits"), tuple(map(_claim, own))
+        if before is not None and ours is not None and limit != ours:
+            before = "" if now is None else str(now)  # Its owner's last word: none of ours goes above it.
         cap = limit if before is None else _whole(before or None, BEFORE)
     except ValueError as no:
         left = unread_state(meta.name, str(no), own)
@@ -161,7 +164,7 @@ def gate_state(pool: GatedNodePool, claims: Iterable[NodeClaim]) -> GateState:
         cap=cap,
         before=before,
         given=given,
-        wrote=int(wrote[1]) if wrote and not wrote[2] else None,
+        wrote=ours,
         managers=tuple(m.manager for m in meta.managed_fields if m.manager != MANAGER and _limits(m.fields_v1)),
         types=_named(spec.template.spec.requirements, INSTANCE_TYPE),
         capacity_types=_named(spec.template.spec.requirements, CAPACITY_TYPE),

@@ -171,8 +171,9 @@ class _Keeper:
                 self.limits.append(kept)
                 return state
         limit = 0 if gate.closed else gate.seen.gpus + nodes * gate.gpus
+        limit = limit if state.cap is None else min(limit, state.cap)
         self.limits.append(replace(kept, limit=limit))
-        if state.wrote is not None and state.limit != state.wrote:
+        if state.wrote is not None and (state.limit is None or state.limit > state.wrote):
             self.findings.append(_reverted(state))
         if limit == state.limit and state.before is not None:
             return state

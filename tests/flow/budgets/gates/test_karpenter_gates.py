@@ -247,6 +247,25 @@ def test_a_limit_that_another_hand_sets_is_set_again_and_told(server: ApiServer)
     assert "jsonPointers: [/spec/limits/nvidia.com~1gpu]" in why
 
 
+@pytest.mark.parametrize("stop", ["8", "0"])
+def test_a_limit_that_its_owner_lowers_holds_until_he_raises_it(server: ApiServer, stop: str) -> None:
+    """No room in a budget overrules an owner's stop, which is given back as it is; nobody is told to ignore it."""
+    site = GatedSite(server, 3)
+    site.karpenter.pool("gpu", "eight", limit="64")
+    site.tick()
+    limits = {"spec": {"limits": {GPU: stop}}}
+    server.store.patch(server.store.resource("nodepools"), ("", "gpu"), limits)
+    for _ in range(3):
+        site.tick()
+        site.karpenter.launch("gpu", 9)
+        site.karpenter.register("gpu")
+    assert (site.karpenter.limit("gpu"), site.karpenter.machines("gpu")) == (stop, int(stop) // 8)
+    assert site.told("gate-reverted") == []
+    server.store.patch(server.store.resource("nodepools"), ("", "gpu"), {"spec": {"limits": {GPU: "64"}}})
+    site.tick()
+    assert site.karpenter.limit("gpu") == "24"
+
+
 @pytest.mark.parametrize(("changes", "limit"), [({"weight": 2}, "24"), ({"limits": {GPU: "48"}}, "48")])
 def test_a_nodepool_that_changed_meanwhile(server: ApiServer, changes: dict[str, Any], limit: str) -> None:
     """What Karpenter writes of it stops no limit; one that another hand has just set is met at the next look."""
