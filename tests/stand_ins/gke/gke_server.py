@@ -59,6 +59,7 @@ class Gke(PoolSettings, Rights, Reserved):
         self.born = 0
         self.lock = threading.RLock()
         self._names: list[str] = []
+        self.again: set[str] = set()
         _name_after(world, self._names, self.base)
 
     def names(self) -> dict[str, str]:
@@ -177,7 +178,7 @@ class Gke(PoolSettings, Rights, Reserved):
         return {
             "name": name,
             "instance": f"{SITE}/projects/{PROJECT}/zones/{zone}/instances/{name}",
-            "currentAction": "CREATING_WITHOUT_RETRIES" if name in self.once else "CREATING",
+            "currentAction": f"{'RE' * (name in self.again)}CREATING{'_WITHOUT_RETRIES' * (name in self.once)}",
             **({"lastAttempt": {"errors": {"errors": errors}}} if errors else {}),
         }
 
@@ -288,6 +289,7 @@ class Gke(PoolSettings, Rights, Reserved):
         """A repair: another instance by the same name."""
         pool, zone = self.world.nodes[name].pool, self.zone_of.get(name, ZONE)
         self.world.terminate(name, "repaired", evict=True)
+        self.again.add(name)
         self.world.fleet.desired[pool] += 1
         self._make(name, pool, zone)
 

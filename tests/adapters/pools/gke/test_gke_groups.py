@@ -54,6 +54,20 @@ def test_done_is_not_even_listed(here: Project) -> None:
     assert len(here.sent("createInstances")) == 1
 
 
+def test_what_is_to_come_again_and_finds_no_room_is_refused_and_called_off(here: Project) -> None:
+    """Spot that was taken is recreated by its group for ever: a stock-out refuses it as any, and its name is deleted."""
+    here.pools.grow("one", 1)
+    (name,) = here.gke.world.nodes
+    here.gke.world.set_faults(Faults(shortage=1.0))
+    here.gke.recreate(name)
+    state = here.pool()
+    assert (state.desired, state.refused, state.booting) == (1, (name,), ())
+    assert state.refusal is not None
+    assert state.refusal.reason == "no-capacity"
+    here.pools.release("one", name)
+    assert (here.pool().desired, here.gke.tried) == (0, {})
+
+
 def test_an_instance_that_could_not_be_made_is_refused_by_its_name(here: Project) -> None:
     """The group goes on trying for it: it is told apart, with Google's own words, until it is called off."""
     name = here.short()

@@ -18,6 +18,8 @@ GROUP = re.compile(r".*/projects/([^/]+)/zones/([^/]+)/instanceGroupManagers/([^
 LEAVES = ("DELETING", "ABANDONING")
 """Actions after which an instance is none of its group's."""
 CREATING = "CREATING"
+MAKES = (CREATING, "RECREATING")
+"""What a group tries for ever: for one that was asked for, and for one that went and is to come again."""
 PAGE = 500
 
 
@@ -155,7 +157,7 @@ class Managed(msgspec.Struct, frozen=True, rename="camel"):
     @property
     def unmade(self) -> bool:
         """True where it is not there yet. An old error of one that is there says nothing."""
-        return self.current_action == CREATING and not self.instance_status
+        return self.current_action in MAKES and not self.instance_status
 
 
 class _Page(msgspec.Struct, frozen=True, rename="camel"):
@@ -254,7 +256,7 @@ def _listed(api: GoogleRest, group: Group) -> Iterator[Managed]:
 def _told(api: GoogleRest, group: Group) -> Iterator[tuple[str, Problem]]:
     """Errors of creating instances, the newest last for each: names are of one step, so none is another's."""
     found = api.read(f"{group.path}/listErrors?maxResults={PAGE}", _Errors).items
-    dated = [one for one in found if one.timestamp and one.instance_action_details.action.startswith(CREATING)]
+    dated = [one for one in found if one.timestamp and one.instance_action_details.action.startswith(MAKES)]
     for one in sorted(dated, key=lambda each: str(each.timestamp)):
         yield one.instance_action_details.instance.rpartition("/")[2], one.error
 
