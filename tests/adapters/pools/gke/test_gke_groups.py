@@ -55,7 +55,7 @@ def test_done_is_not_even_listed(here: Project) -> None:
 
 
 def test_what_is_to_come_again_and_finds_no_room_is_refused_and_called_off(here: Project) -> None:
-    """Spot that was taken is recreated by its group for ever: a stock-out refuses it as any, and its name is deleted."""
+    """Spot that was taken is recreated for ever: a stock-out refuses it as any, and its name is deleted."""
     here.pools.grow("one", 1)
     (name,) = here.gke.world.nodes
     here.gke.world.set_faults(Faults(shortage=1.0))
