@@ -27,6 +27,8 @@ LEFT_OUT = {
     "helm push": "publishes",
     "gh release": "publishes",
     "cosign": "signs",
+    "digest=$(docker": "asks an image registry",
+    'echo "tag=': "says what that registry answered",
 }
 """Beginnings of commands that are not run, and why."""
 
