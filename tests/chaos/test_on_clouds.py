@@ -109,8 +109,8 @@ def test_most_is_bought_amid_faults_and_breaks_nothing(cloud: str) -> None:
 
 def test_gke_s_own_faults_are_met() -> None:
     """Made after it was DONE, errors of old attempts, two colours, another hand: one seed meets each of them."""
-    with pytest.MonkeyPatch.context() as patch, on_gke(5, patch=patch) as projects:
-        assert broken(run(5, 16, MORE)) == []
+    with pytest.MonkeyPatch.context() as patch, on_gke(8, patch=patch) as projects:
+        assert broken(run(8, 16, MORE)) == []
     met = sum((gke.met for gke in projects), Counter())
     assert met.keys() == {"made later", "old error", "upgraded", "another hand"}
 
