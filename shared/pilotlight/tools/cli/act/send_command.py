@@ -103,7 +103,7 @@ def _answer(
 def _see_that_no_serve_has_another_world(settings: Settings, url: str, found: Served | None, dry_run: bool) -> None:
     asked_here = settings.world and not (url or found or dry_run)
     other = running_serve(settings) if asked_here else None
-    if other is not None:
+    if other is not None and other.settings.get("PILOTLIGHT_WORLD") != settings.world:
         raise BadInput(
             f"the serve at {other.url} keeps this state, of another world than PILOTLIGHT_WORLD: leave that out, or "
             "name a state of its own by PILOTLIGHT_STATE"
