@@ -184,9 +184,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         process.wait(60)
 
 
+def _done(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([PILOTLIGHT, *words], env=_environ(home), capture_output=True, text=True, check=False)
+
+
 def _said(home: Path, *words: str) -> str:
-    done = subprocess.run([PILOTLIGHT, *words], env=_environ(home), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = _done(home, *words)
+    assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
@@ -198,6 +202,7 @@ def test_commands_find_the_serve_over_their_state(home: Path) -> None:
         "bought", "buys 1 x"
     )
     head = f"cluster local, a world at {left['settings']['PILOTLIGHT_WORLD']}; served at {left['url']}; "
+    until(lambda: "billing_tick never" not in _done(home, "status").stdout)  # Its first tick comes after the address.
     for words in (
         *("status", "pools", "why nlp/finetune-0", "budget", f"send {POD}", "targets", "bill", "alerts list"),
         *(
