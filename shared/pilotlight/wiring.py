@@ -322,7 +322,7 @@ class App:
         from pilotlight.world.simulation import World
         from pilotlight.world.world_clock import WallClock
 
-        pools = WorldPool.every(self.policy, self.catalog)
+        pools = [WorldPool.from_policy(name, rules) for name, rules in self.policy.pools.items()]
         return World(self.catalog, pools, clock=WallClock(datetime.now(UTC)))
 
     @cached_property

@@ -12,6 +12,7 @@ from pilotlight.flow.records.ledger import filed_records
 from pilotlight.settings import Settings
 from pilotlight.tools.serve import pods_to_world
 from pilotlight.wiring import App
+from pilotlight.world.machines import WorldPool
 
 SAMPLES = Path(__file__).resolve().parents[3] / "events" / "samples"
 
@@ -68,12 +69,11 @@ def test_a_pod_that_an_event_names_alone_is_its_namespaces(app: App) -> None:
 
 def test_a_type_that_no_catalogue_knows_is_in_no_pretend_world() -> None:
     """It is refused by name with the way out, before anything is served."""
-    pools = {"gpu": PoolPolicy(instance_type="g6.2xlarge", max=2)}
-    wired = App(Settings(outbox="memory:", state="memory:"), policy=Policy(version=1, pools=pools))
+    policy = Policy(version=1, pools={"gpu": PoolPolicy(instance_type="g6.2xlarge", max=2)})
     with pytest.raises(
         BadInput, match=r"pools\.gpu\.instance_type is g6\.2xlarge: .* add a price file to prices\.files"
     ):
-        _ = wired.world
+        WorldPool.every(policy, App(Settings(outbox="memory:", state="memory:")).catalog)
 
 
 def test_the_decision_names_it(app: App) -> None:
