@@ -64,18 +64,14 @@ def _of_its_pod(deps: Deps, event: Hint, looked: Answer) -> Answer:
     """The answer of a look for another event, as far as it decided on this one's pod."""
     if not isinstance(event, PodPending):
         return looked
-    record = ledger.filed_decision(deps.state, deps.name, looked.decision)
-    name = f"{event.namespace}/{event.name}"
-    for group in record.plan.pods if record else ():
-        if event.uid in group.uids if event.uid else name in group.pods:
-            verdict, why = record.became(group) if record else (group.verdict, group.why)
-            return Answer(
-                decision=looked.decision,
-                did=(),
-                why=f"{name}: {verdict} {group.where}".rstrip() + f", {why}; {LOOKED}",
-                outcome="known",
-            )
-    return Answer(decision="", did=(), why=f"{name} is decided on at the next look: {LOOKED}", outcome="known")
+    name, record = f"{event.namespace}/{event.name}", ledger.filed_decision(deps.state, deps.name, looked.decision)
+    groups = record.plan.pods if record is not None else ()
+    mine = next((one for one in groups if (event.uid in one.uids if event.uid else name in one.pods)), None)
+    if record is None or mine is None:
+        return Answer(decision="", did=(), why=f"{name} is decided on at the next look: {LOOKED}", outcome="known")
+    verdict, why = record.became(mine)
+    said = f"{name}: {verdict} {mine.where}".rstrip()
+    return Answer(decision=looked.decision, did=(), why=f"{said}, {why}; {LOOKED}", outcome="known")
 
 
 def _seen_to(deps: Deps) -> Answer | None:

@@ -15,7 +15,7 @@ from pilotlight.flow.deps import Deps
 from pilotlight.ports.state import ABSENT, State
 from pilotlight.state_schema.billing_records import ANOMALY, HOUR, HOUR_MARK
 from pilotlight.state_schema.decision_records import DECISION
-from pilotlight.units import cents, clock_seconds
+from pilotlight.units import cents, clock_seconds, round_usd
 
 BOUGHT_WITHIN = timedelta(hours=6)
 """A purchase of so long ago may be what an hour's cost comes from."""
@@ -75,7 +75,7 @@ def _tell(deps: Deps, odd: Anomaly) -> str:
         why=hourly_costs.cause(odd),
         next="nothing is stopped by it: budgets are what caps; told once a day for a pool",
         how=f"pilotlight why {odd.decision}" if odd.decision else "pilotlight report",
-        usd=str(odd.more.quantize(hourly_costs.LEAST / 100)),
+        usd=str(round_usd(odd.more)),
         at=deps.state.now(),
     )
     tell_once(deps, alert)

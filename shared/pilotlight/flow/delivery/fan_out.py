@@ -106,7 +106,7 @@ def _arrive(desk: Desk, name: str, alert: Alert) -> Word:
         ours = claim(desk, waits, fresh)
     except Conflict:
         under_way = WAITING.get(desk.state, waits)
-        if under_way is None or not _goes_with(desk, under_way, alert):
+        if under_way is None or not _joins(desk, under_way, alert):
             raise  # Whoever it was is done, or there was nobody: it has to come again.
         return Word("under way already")
     # Another may have told it between our look and our claim.
@@ -116,9 +116,9 @@ def _arrive(desk: Desk, name: str, alert: Alert) -> Word:
     return _told_or_held(desk, name, ours, quiet)
 
 
-def _goes_with(desk: Desk, under_way: Entry[Telling], alert: Alert) -> bool:
-    """Whether what is under way says this too. An earlier end does not: it began again since, and that end is not told;
-    one that waits is this one from now on."""
+def _joins(desk: Desk, under_way: Entry[Telling], alert: Alert) -> bool:
+    """Have the telling under way stand for this alert; False where it cannot. An earlier end that waits becomes this
+    one. An earlier end at work cannot: it began again since, so that end is not told."""
     entry = under_way.value
     if not alert.resolved or not earlier(entry.alert, alert):
         return True

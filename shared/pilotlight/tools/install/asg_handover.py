@@ -243,7 +243,7 @@ def _described(
             "hook": msgspec.json.encode(hook, order="sorted").decode() if hook else "",
             "warm": _warm(group),
         },
-        nodes=max(group.DesiredCapacity, len(group.live)),
+        nodes=group.size,
         zones=len(group.AvailabilityZones),
         waiting=sum(one.waits_to_end for one in group.Instances),
         managed=managed,

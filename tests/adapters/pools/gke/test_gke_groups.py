@@ -68,6 +68,19 @@ def test_what_is_to_come_again_and_finds_no_room_is_refused_and_called_off(here:
     assert (here.pool().desired, here.gke.tried) == (0, {})
 
 
+@pytest.mark.parametrize(("action", "refused"), [("CREATING", 0), ("RECREATING", 1)])
+def test_an_error_of_its_creation_refuses_nothing_that_is_recreated(here: Project, action: str, refused: int) -> None:
+    """It was made in the end: of one that comes again only errors of that count."""
+    here.pools.grow("one", 1)
+    (name,) = here.gke.world.nodes
+    here.gke.recreate(name)
+    here.gke.world.terminate(name, "taken", evict=True)
+    here.gke.unmade[name] = "one", "europe-west4-a"
+    here.gke.world.fleet.desired["one"] = 1
+    here.gke.told = [told(name, "ZONE_RESOURCE_POOL_EXHAUSTED", START, action)]
+    assert len(here.pool().refused) == refused
+
+
 def test_an_instance_that_could_not_be_made_is_refused_by_its_name(here: Project) -> None:
     """The group goes on trying for it: it is told apart, with Google's own words, until it is called off."""
     name = here.short()

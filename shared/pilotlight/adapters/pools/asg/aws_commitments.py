@@ -153,7 +153,7 @@ def commitments_by_pool(
 
 def _shared(left: Sequence[Paid], groups: Mapping[str, ScalingGroup]) -> dict[str, tuple[Paid, ...]]:
     """Each pool has what it runs on, and the first that can use it what is free."""
-    sizes = {pool: max(group.DesiredCapacity, len(group.live)) for pool, group in groups.items()}
+    sizes = {pool: group.size for pool, group in groups.items()}
     found: dict[str, list[Paid]] = {pool: [] for pool in groups}
     for one in left:
         fit = [pool for pool, group in groups.items() if not one.zone or one.zone in group.AvailabilityZones]

@@ -102,7 +102,7 @@ def _paid(
 ) -> tuple[Paid, ...]:
     """Reserved room less the launches that a group is yet to make: they take from the first that has room for it: it
     may use any."""
-    coming = max(0, group.DesiredCapacity - len(group.live))
+    coming = group.size - len(group.live)
     found = []
     for one in usable:
         taken = min(coming, one.availableInstanceCount)

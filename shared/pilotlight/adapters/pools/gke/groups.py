@@ -18,7 +18,8 @@ GROUP = re.compile(r".*/projects/([^/]+)/zones/([^/]+)/instanceGroupManagers/([^
 LEAVES = ("DELETING", "ABANDONING")
 """Actions after which an instance is none of its group's."""
 CREATING = "CREATING"
-MAKES = (CREATING, "RECREATING")
+RECREATES = "RECREATING"
+MAKES = (CREATING, RECREATES)
 """What a group tries for ever: for one that was asked for, and for one that went and is to come again."""
 PAGE = 500
 
@@ -235,10 +236,11 @@ def look(api: GoogleRest, group: Group) -> Seen:
 
 def _refused(api: GoogleRest, group: Group, found: Sequence[Managed]) -> Mapping[str, Problem]:
     """By name why an instance could not be made, of those that are not there yet."""
-    unmade = {one.called: one.last_attempt.errors.errors for one in found if one.unmade}
-    refused = {name: errors[0] for name, errors in unmade.items() if errors}
+    unmade = {one.called: one for one in found if one.unmade}
+    refused = {name: errors[0] for name, one in unmade.items() if (errors := one.last_attempt.errors.errors)}
     if len(refused) < len(unmade):
-        refused = {name: told for name, told in _told(api, group) if name in unmade} | refused
+        actions = {name: one.current_action for name, one in unmade.items()}
+        refused = dict(_told(api, group, actions)) | refused
     return refused
 
 
@@ -253,12 +255,15 @@ def _listed(api: GoogleRest, group: Group) -> Iterator[Managed]:
             return
 
 
-def _told(api: GoogleRest, group: Group) -> Iterator[tuple[str, Problem]]:
-    """Errors of creating instances, the newest last for each: names are of one step, so none is another's."""
+def _told(api: GoogleRest, group: Group, actions: Mapping[str, str]) -> Iterator[tuple[str, Problem]]:
+    """Errors of the action that goes on at each instance, by name, the newest last for each. Names are of one step, so
+    none is another's; one that was made and goes on to be recreated has errors of its creation, which say nothing.
+    """
     found = api.read(f"{group.path}/listErrors?maxResults={PAGE}", _Errors).items
-    dated = [one for one in found if one.timestamp and one.instance_action_details.action.startswith(MAKES)]
-    for one in sorted(dated, key=lambda each: str(each.timestamp)):
-        yield one.instance_action_details.instance.rpartition("/")[2], one.error
+    for one in sorted((each for each in found if each.timestamp), key=lambda each: str(each.timestamp)):
+        name = one.instance_action_details.instance.rpartition("/")[2]
+        if name in actions and one.instance_action_details.action.startswith(actions[name]):
+            yield name, one.error
 
 
 def _there(api: GoogleRest, group: Group, base: str) -> Iterator[_Instance]:

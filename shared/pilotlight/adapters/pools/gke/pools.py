@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.pools.gke.closed import why_closed
 from pilotlight.adapters.pools.gke.google_rest import GoogleRest
-from pilotlight.adapters.pools.gke.groups import Cluster, Group, Managed, NodePool, Seen, groups_of, look
+from pilotlight.adapters.pools.gke.groups import RECREATES, Cluster, Group, Managed, NodePool, Seen, groups_of, look
 from pilotlight.adapters.pools.gke.refusals import Problems, error_of, reason_of
 from pilotlight.adapters.pools.gke.reservations import Look, is_bound, paid_of, reservations_of, see_that_there_is_room
 from pilotlight.errors import BadRequest, Busy, Denied, Forbidden, Retry
@@ -40,7 +40,6 @@ LOOK_EVERY_S: Seconds = 1.0
 LONGEST_NAME, HASH = 63, 8
 GOES = ("STOPPING", "PENDING_STOP", "SUSPENDING", "DEPROVISIONING", "TERMINATED", "STOPPED", "SUSPENDED")
 """States of an instance that goes, or has gone."""
-RECREATES = "RECREATING"
 
 
 class _Operation(msgspec.Struct, frozen=True):

@@ -1,6 +1,6 @@
 """``pilotlight whatif``: the articles' worked examples, recomputed, and yours in their place."""
 
-from decimal import ROUND_HALF_UP, Decimal, DivisionByZero, InvalidOperation, Overflow
+from decimal import Decimal, DivisionByZero, InvalidOperation, Overflow
 from typing import Annotated, Any
 
 import msgspec
@@ -9,7 +9,7 @@ import typer
 from pilotlight.errors import BadInput
 from pilotlight.settings import default_file, read
 from pilotlight.tools.advice.whatif import Case, read_cases
-from pilotlight.units import shorten_figure
+from pilotlight.units import cents, round_usd, shorten_figure
 
 DATA = "data/whatif/articles.yaml"
 
@@ -102,10 +102,10 @@ def _value(figure: Any) -> str:
     value: Decimal = figure.value
     match figure.unit:
         case "usd":
-            exact = value.quantize(Decimal("0.01"), ROUND_HALF_UP) if value >= 1 else shorten_figure(value).normalize()
+            exact = round_usd(value) if value >= 1 else shorten_figure(value).normalize()
             return f"${exact:,f}"
         case "usd/h":
-            return f"${value:,.2f}/h"
+            return f"{cents(value)}/h"
         case "share":
             return f"{100 * value:.2f} %"
         case "times":
