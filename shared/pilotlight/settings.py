@@ -10,8 +10,8 @@ PILOTLIGHT_API         how its API server is reached: ``kubeconfig:PATH[#CONTEXT
 PILOTLIGHT_POOLS       who sells its nodes: ``civo:REGION/CLUSTER_ID``, ``gke:PROJECT/LOCATION/CLUSTER``,
                        ``asg:REGION/EKS_CLUSTER`` or ``asg:REGION`` (Auto Scaling groups by name), ``karpenter``
                        (NodeClaims), ``advisor`` (changes nothing); unset: the world
-PILOTLIGHT_CLUSTERS    many clusters instead: JSON, or the path of such a file: name -> ``api``, ``pools``, ``mode``,
-                       ``policy``, ``token_env``, ``role_arn`` (its AWS account). With PILOTLIGHT_CLUSTER: that one
+PILOTLIGHT_CLUSTERS    many clusters instead: JSON, or the path of such a file: name -> ``api``, ``world``, ``pools``,
+                       ``mode``, ``policy``, ``token_env``, ``role_arn`` (at AWS). With PILOTLIGHT_CLUSTER: that one
 PILOTLIGHT_WAIT_S      seconds that an event for every cluster waits for the slowest of them (45)
 PILOTLIGHT_WATCH_S     seconds that a tick goes on looking for nodes on their way to homed pools (58)
 PILOTLIGHT_WORLD       ``http://HOST:PORT`` of a running ``pilotlight world``, for the cluster, cloud and clock
@@ -19,8 +19,7 @@ PILOTLIGHT_STATE       ``memory:``, ``sqlite:PATH``, ``dynamodb:TABLE`` or ``fir
 PILOTLIGHT_ALERTS      where alerts on their way lie, if not in PILOTLIGHT_STATE; written in the same way
 PILOTLIGHT_OUTBOX      ``memory:``, ``local:FOLDER``, ``pubsub:PROJECT/PREFIX`` or ``sns:ARN`` (as topics' ARNs begin)
 PILOTLIGHT_BILLS       ``civo:REGION`` or ``focus:URI`` (a path, ``s3://`` or ``gs://``, with ``*``); unset: no bill
-PILOTLIGHT_TELEMETRY   ``http://HOST:PORT`` of the Prometheus that has dcgm-exporter's series; unset: telemetry is
-                       absent, nothing is put to rest, and no waste is told
+PILOTLIGHT_TELEMETRY   ``http://HOST:PORT`` of a Prometheus with dcgm-exporter's series; unset: nothing rests as idle
 PILOTLIGHT_TOKENS      who may post to ``serve``: JSON, or the path of such a file: name -> ``token``, ``roles``, ``by``
 PILOTLIGHT_TOKEN       the token that ``pilotlight send`` shows
 PILOTLIGHT_MODE        ``observe``, ``advise``, ``scale-up`` or ``act``, where a pool names none
@@ -111,10 +110,10 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 
 class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One of many clusters. ``token_env`` names the variable that holds the token for its pools, ``role_arn`` the role
-    of its own account at AWS.
-    """
+    of its own account at AWS, ``world`` a running world instead of a real cluster."""
 
     api: str = ""
+    world: str = ""
     pools: str = ""
     mode: Mode | None = None
     policy: str = ""
@@ -205,6 +204,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             clusters={},
             beside_others=len(self.clusters) > 1,
             api=own.api or self.api,
+            world=own.world or self.world,
             pools=own.pools or self.pools,
             mode=own.mode or self.mode,
             policy=own.policy or self.policy,
@@ -276,7 +276,9 @@ def _clusters(text: str) -> dict[str, ClusterSettings]:
     try:
         found = typed_json.decode(body, dict[str, ClusterSettings])
     except msgspec.DecodeError as e:
-        raise BadInput(f"PILOTLIGHT_CLUSTERS: {e}; use name -> api, pools, mode, policy, token_env, role_arn") from None
+        raise BadInput(
+            f"PILOTLIGHT_CLUSTERS: {e}; use name -> api, world, pools, mode, policy, token_env, role_arn"
+        ) from None
     wrong = [name for name in found if not name or name == EVERY_CLUSTER or "/" in name]
     if wrong or not found:
         raise BadInput(f"PILOTLIGHT_CLUSTERS: {wrong[0]!r} is no name" if wrong else "PILOTLIGHT_CLUSTERS is empty")

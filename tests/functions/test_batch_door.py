@@ -198,6 +198,6 @@ def test_ticks_of_schedules_wait_and_those_of_commands_do_not(watched: list[floa
     """One posted to the function, and one of serve's own; a command in its own process is answered at once."""
     house, body = homed(), json.dumps(TICK).encode()
     house.respond("capacity_reconcile", Request(EnvironBuilder(method="POST", data=body).get_environ()))
-    assert tick_if_due(house, 60)
+    assert tick_if_due(house, 60) is None
     house.receive("capacity_reconcile", body, {})
     assert watched == [58.0, 58.0]

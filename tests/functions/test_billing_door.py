@@ -85,6 +85,6 @@ def test_the_bill_is_read_without_any_credential_of_the_cluster(tmp_path: Path) 
 def test_serve_ticks_billing_once_an_interval() -> None:
     """Of two workers one ticks; reconcile's tick is another."""
     deployed = app()
-    assert tick_schedule.tick_if_due(deployed, 60, "billing")
-    assert not tick_schedule.tick_if_due(deployed, 60, "billing")
-    assert tick_schedule.tick_if_due(deployed, 60)
+    assert tick_schedule.tick_if_due(deployed, 60, "billing") is None
+    assert tick_schedule.tick_if_due(deployed, 60, "billing") is not None
+    assert tick_schedule.tick_if_due(deployed, 60) is None

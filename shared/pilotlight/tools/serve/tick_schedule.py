@@ -5,14 +5,16 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pilotlight.doorway import Function, receive
 from pilotlight.errors import Conflict, PilotlightError
 from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.marks import TICK, Mark
+from pilotlight.tools.serve.rota import Rota, Ticked, Turn
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
@@ -27,7 +29,6 @@ RESCUE_EVERY_S: Seconds = 0.25
 TOLD_AGAIN_S: Seconds = 60.0
 """How often a fault that stays is told."""
 
-Ticked = Literal["reconcile", "billing", "bills"]
 TICKED: Mapping[Ticked, Function] = {
     "reconcile": "capacity_reconcile",
     "billing": "billing_tick",
@@ -41,69 +42,96 @@ DRAIN_EVERY_S: Seconds = 1.0
 
 def begin(app: "App", stop: threading.Event, tick_s: Seconds) -> None:
     """Do both in the background until ``stop`` is set."""
-    for cluster in app.clusters:
-        for what in TICKED:
-            _every(stop, LOOK_EVERY_S, partial(_tick_at, app, cluster, tick_s, what))
-        _every(stop, RESCUE_EVERY_S, partial(_rescue_at, app, cluster))
+    turns = [Turn(cluster, what) for cluster in app.clusters for what in TICKED]
+    told = {turn: _Faults() for turn in turns}
+    rota = Rota(turns, lambda turn: _turn(app, turn, tick_s, told[turn]), app.state.now)
+    _every(stop, LOOK_EVERY_S, rota.look)
+    _every(stop, RESCUE_EVERY_S, partial(_rescue_all, app, dict[str, threading.Thread]()))
     _every(stop, DRAIN_EVERY_S, lambda: _drain(app))
 
 
-def _tick_at(app: "App", cluster: str, tick_s: Seconds, what: Ticked) -> bool:
-    return tick_if_due(app.for_cluster(cluster), tick_s, what)
+def _turn(app: "App", turn: Turn, tick_s: Seconds, faults: "_Faults") -> datetime | None:
+    """One cluster's tick, unless another worker began it meanwhile; when it is due next, None where it failed."""
+    try:
+        now = app.state.now()
+        began = tick_if_due(app.for_cluster(turn.cluster), tick_s, turn.what)
+    except PilotlightError as error:
+        faults.tell(error)
+        return None
+    return min(began or now, now) + timedelta(seconds=tick_s)
 
 
-def _rescue_at(app: "App", cluster: str) -> None:
-    _rescue(app.for_cluster(cluster))
-
-
-def tick_if_due(app: "App", tick_s: Seconds, what: Ticked = "reconcile") -> bool:
-    """Tick unless another worker did within ``tick_s`` of the store's time; whether it ticked.
+def tick_if_due(app: "App", tick_s: Seconds, what: Ticked = "reconcile") -> datetime | None:
+    """Tick unless another worker did within ``tick_s`` of the store's time: None where it ticked, else when that began.
 
     Who puts the mark ticks; it ends with the interval, whatever became of its worker.
     """
-    if not _begins(app, f"{app.deps.name}/{what}", tick_s):
-        return False
-    _tick(app, what)
-    return True
+    began = _begun(app, f"{app.deps.name}/{what}", tick_s)
+    if began is None:
+        _tick(app, what)
+    return began
 
 
-def _begins(app: "App", name: str, for_s: Seconds) -> bool:
-    """True where this worker is the first of an interval, which its mark begins."""
-    if TICK.get(app.deps.state, name) is not None:
-        return False
+def _begun(app: "App", name: str, for_s: Seconds) -> datetime | None:
+    """None where this worker is the first of an interval, which its mark begins; else when that one began it."""
+    now = app.deps.state.now()
+    there = TICK.get(app.deps.state, name)
+    if there is not None:
+        return there.value.at or now
     try:
-        TICK.put(app.deps.state, name, Mark(note=str(os.getpid())), if_version=ABSENT, ttl_s=for_s)
+        TICK.put(app.deps.state, name, Mark(note=str(os.getpid()), at=now), if_version=ABSENT, ttl_s=for_s)
     except Conflict:
-        return False
-    return True
+        return now
+    return None
+
+
+class _Faults:
+    """What goes wrong again and again, told once a minute."""
+
+    def __init__(self) -> None:
+        self._told: tuple[str, float] | None = None
+
+    def tell(self, error: PilotlightError) -> None:
+        """Log it, unless it is the one that was told in this minute."""
+        now = str(error), time.monotonic() // TOLD_AGAIN_S
+        if now != self._told:
+            self._told = now
+            logging.getLogger("pilotlight").warning("later", extra={"data": {"why": str(error)}})
 
 
 def _every(stop: threading.Event, seconds: Seconds, do: Callable[[], object]) -> None:
     def loop() -> None:
-        told: tuple[str, float] | None = None
+        faults = _Faults()
         while not stop.wait(seconds):
             try:
                 do()
             except PilotlightError as error:
-                now = str(error), time.monotonic() // TOLD_AGAIN_S
-                if now == told:
-                    continue
-                told = now
-                logging.getLogger("pilotlight").warning("later", extra={"data": {"why": str(error)}})
+                faults.tell(error)
 
     threading.Thread(target=loop, daemon=True).start()
 
 
-def _rescue(app: "App") -> None:
-    """Carry interruptions on, where there are any."""
-    from pilotlight.codec.events import encode
-    from pilotlight.facts.messages import Tick
+def _rescue_all(app: "App", at_work: dict[str, threading.Thread]) -> None:
+    """Carry the interruptions of each cluster on, where it has any: side by side, so that none waits for another."""
     from pilotlight.state_schema.cluster_records import RESCUE
 
-    if any(True for _ in RESCUE.scan(app.deps.state, f"{app.deps.name}/")):  # No more than one page is read.
-        now = app.clock.now()
-        body = encode(Tick(cluster=app.deps.name, what="rescue", at=now), id=f"rescue-{now:%Y%m%dT%H%M%S.%f}")
-        app.receive("spot_interruption", body, {})
+    within = f"{app.clusters[0]}/" if len(app.clusters) == 1 else ""
+    found = {entry.name.partition("/")[0] for entry in RESCUE.scan(app.state, within)}
+    for cluster in found.intersection(app.clusters):
+        if cluster not in at_work or not at_work[cluster].is_alive():
+            at_work[cluster] = threading.Thread(target=_rescue, args=(app.for_cluster(cluster),), daemon=True)
+            at_work[cluster].start()
+
+
+def _rescue(app: "App") -> None:
+    """Carry the interruptions of one cluster on."""
+    from pilotlight.codec.events import encode
+    from pilotlight.facts.messages import Tick
+
+    now = app.clock.now()
+    cluster = app.settings.cluster_name
+    body = encode(Tick(cluster=cluster, what="rescue", at=now), id=f"rescue-{now:%Y%m%dT%H%M%S.%f}")
+    app.receive("spot_interruption", body, {})
 
 
 def _tick(app: "App", what: Ticked) -> None:
