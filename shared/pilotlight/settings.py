@@ -109,8 +109,7 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 
 
 class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One of many clusters. ``token_env`` names the variable that holds the token for its pools, ``role_arn`` the role
-    of its own account at AWS, ``world`` a running world instead of a real cluster."""
+    """One of many clusters. ``token_env`` names the variable with its pools' token, ``role_arn`` its role at AWS."""
 
     api: str = ""
     world: str = ""

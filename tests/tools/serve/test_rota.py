@@ -71,14 +71,13 @@ def test_the_cluster_that_has_waited_longest_is_next() -> None:
     on.rota = Rota(turns, lambda turn: turns[turn], lambda: on.now)
     on.rota.look()
     until(lambda: not on.rota._began)
-    began = list[str]()
-    on.rota._take = lambda turn: (began.append(turn.cluster), on.now + MINUTE)[1]
+    on.rota._take = on.take
     on.now += MINUTE
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rota, "CREW", 1)
         on.rota.look()
-        until(lambda: len(began) == len(order))
-    assert began == ["c1", "c3", "c0", "c4", "c2"]
+        until(lambda: len(on.began) == len(order))
+    assert on.began == ["c1", "c3", "c0", "c4", "c2"]
 
 
 @pytest.mark.usefixtures("quick")
