@@ -275,9 +275,8 @@ def _clusters(text: str) -> dict[str, ClusterSettings]:
     try:
         found = typed_json.decode(body, dict[str, ClusterSettings])
     except msgspec.DecodeError as e:
-        raise BadInput(
-            f"PILOTLIGHT_CLUSTERS: {e}; use name -> api, world, pools, mode, policy, token_env, role_arn"
-        ) from None
+        keys = ", ".join(ClusterSettings.__struct_fields__)
+        raise BadInput(f"PILOTLIGHT_CLUSTERS: {e}; use name -> {keys}") from None
     wrong = [name for name in found if not name or name == EVERY_CLUSTER or "/" in name]
     if wrong or not found:
         raise BadInput(f"PILOTLIGHT_CLUSTERS: {wrong[0]!r} is no name" if wrong else "PILOTLIGHT_CLUSTERS is empty")
