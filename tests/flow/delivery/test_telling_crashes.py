@@ -10,6 +10,7 @@ from telling_stage import Wall, alert, desk_of, later
 
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.errors import PilotlightError, Retry, Unavailable
+from pilotlight.facts.messages import Alert
 from pilotlight.flow.delivery.deliver import CLAIM_S
 from pilotlight.flow.delivery.fan_out import fan_out
 from pilotlight.flow.delivery.flush import flush
@@ -113,3 +114,24 @@ def test_the_last_end_is_told_at_whichever_call_the_one_before_died(clock: Virtu
         if not frail.met:
             return
     raise AssertionError(f"more than {MOST_CALLS} calls for one alert")
+
+
+def test_an_end_is_told_again_after_its_beginning_that_a_worker_shows_late(clock: VirtualClock) -> None:
+    """It stands still before it shows it; others tell that and its end meanwhile. People are last told the end."""
+    state, wall = MemoryState(clock), Wall()
+    first, end = alert(at=clock.now()), alert(at=clock.now() + timedelta(seconds=5), resolved=True)
+
+    class Late(Wall):
+        def deliver(self, alert: Alert) -> str:
+            others = desk_of(clock, {"a": wall}, state=state)
+            later(clock, CLAIM_S + 1)
+            flush(others)
+            fan_out(others, end)
+            return wall.deliver(alert)
+
+    fan_out(desk_of(clock, {"a": Late()}, state=state), first)
+    assert [told.resolved for told in wall.told] == [False, True, False]
+    later(clock, 60)
+    flush(desk_of(clock, {"a": wall}, state=state))
+    assert [told.resolved for told in wall.told] == [False, True, False, True]
+    assert list(WAITING.scan(state)) == []

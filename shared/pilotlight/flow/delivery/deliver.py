@@ -142,8 +142,30 @@ def _told(desk: Desk, claim: Claim, receipt: str, together: int) -> None:
     done = msgspec.structs.replace(claim.value, status="told", due=None, receipt=receipt, grouped=together, why="")
     for _ in range(2):  # It was shown: a claim that lapses for want of this would show it again.
         with suppress(Retry):
-            _prove(desk, msgspec.structs.replace(done, at=desk.now()))
+            now = desk.now()
+            late = claim.value.due is not None and now >= claim.value.due
+            over = _ended_meanwhile(desk, done) if late else None
+            _prove(desk, msgspec.structs.replace(done, at=now))
+            if over is not None:
+                _wait_again(desk, over, now)
             return drop(desk, claim)
+
+
+def _ended_meanwhile(desk: Desk, done: Telling) -> Telling | None:
+    """The end of what this worker showed after it stood still, where another has told that meanwhile."""
+    before, began = proof(desk.state, done.channel, done.alert), done.alert
+    if before is None or before.status != "told" or began.resolved or not before.alert.resolved:
+        return None
+    return before if began.at and before.alert.at and began.at <= before.alert.at else None
+
+
+def _wait_again(desk: Desk, over: Telling, now: datetime) -> None:
+    """Have an end told once more: what it ends was shown last."""
+    again = Telling(
+        channel=over.channel, alert=over.alert, status="waits", since=now, at=now, due=now, why="shown late"
+    )
+    with suppress(Conflict):
+        WAITING.put(desk.state, waiting_name(over.channel, over.alert), again, if_version=ABSENT)
 
 
 def _prove(desk: Desk, done: Telling) -> None:
