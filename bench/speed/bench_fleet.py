@@ -66,7 +66,7 @@ throughput: {batch: {A100: 1.0}}
 POLICY = """
 version: 1
 value_of_wait: 10
-pools: {eights: {instance_type: eight, max: 400}}
+pools: {eights: {instance_type: eight, max: 10000}}
 classes: {batch: {gpu_models: any}}
 budgets: [{name: month, usd: 100000000}]
 alerts: {channels: {}}

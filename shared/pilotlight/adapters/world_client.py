@@ -7,7 +7,7 @@ import msgspec
 
 from pilotlight import typed_json
 from pilotlight.adapters.call_timeout import Deadline
-from pilotlight.adapters.http import Broken, Site
+from pilotlight.adapters.http import Broken, Site, Takes
 from pilotlight.codec.world_wire import (
     Created,
     Doomed,
@@ -21,6 +21,9 @@ from pilotlight.errors import BadInput, Failed, Unavailable, Unsure
 from pilotlight.facts.workload import PodDemand
 from pilotlight.ports.clouds import CALL_S, Gate
 from pilotlight.units import Seconds
+
+_LOOK = Takes(largest=256 * 1024 * 1024)
+"""A world tells all its pods and nodes at once: 40,000 pods are some 30 MB."""
 
 
 class WorldClient:
@@ -68,7 +71,7 @@ class WorldClient:
     def _exchange(self, method: str, path: str, body: bytes | None = None, gate: Gate | None = None) -> bytes:
         try:
             with Deadline(self._within_s) as deadline:
-                answer = self._site.ask(deadline, method, f"/{path}", body, gate=gate, repeatable=gate is None)
+                answer = self._site.ask(deadline, method, f"/{path}", body, gate=gate, repeatable=not gate, takes=_LOOK)
         except Broken as error:
             kind = Unsure if gate and error.sent else Unavailable
             raise kind(f"the world at {self.url}: {error}; is it running?") from None
