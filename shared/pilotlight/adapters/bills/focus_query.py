@@ -274,7 +274,7 @@ def node_query(columns: Columns, *, several: bool) -> str:
             {_moment(columns, "ChargePeriodEnd")} AS until,
             {_instance(columns)} AS instance,
             COALESCE({_tag(columns, POOL_TAGS)}, '') AS pool,
-            upper(COALESCE({_text(columns, "BillingCurrency")}, '{CURRENCY}')) AS currency,
+            upper(trim(COALESCE({_text(columns, "BillingCurrency")}, '{CURRENCY}'))) AS currency,
             COALESCE({_text(columns, "ChargeCategory")}, 'Usage') AS category,
             COALESCE(regexp_matches({_text(columns, "ChargeDescription")}, '(?i)data transfer|egress'), false) AS moved,
             COALESCE({covered}, false) AS covered,
