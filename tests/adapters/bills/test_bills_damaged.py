@@ -118,3 +118,18 @@ def test_tags_of_any_shape_name_the_team(tmp_path: Path, tags: str) -> None:
     )
     (row,) = _read(file).days
     assert (row.team, row.usd) == ("nlp", Decimal("1E-12"))
+
+
+@pytest.mark.parametrize("column", ["EffectiveCost", "ListCost"])
+def test_an_amount_that_is_no_number_is_never_what_is_billed(tmp_path: Path, column: str) -> None:
+    """A node under a plan is billed at $0: its day is in doubt, and the lines beside it count."""
+    rows = [
+        _row(BilledCost="0", ListCost="9", CommitmentDiscountStatus="Used", ResourceId="i-0abcdef02"),
+        _row(ListCost="12"),
+        _row(ListCost="", EffectiveCost=""),
+    ]
+    rows[0][column] = "1,234.50"
+    _text(rows, tmp_path / "a.csv")
+    bill = _read(tmp_path / "a.csv")
+    assert [one.message for one in bill.findings] == ["1 row: EffectiveCost or ListCost is no number"]
+    assert (bill.doubtful, _usd(bill)) == ((datetime(2026, 11, 2, tzinfo=UTC).date(),), Decimal(20))

@@ -261,6 +261,15 @@ def test_of_an_export_in_s3_that_keeps_its_runs_the_newest_manifest_counts(bucke
         assert [row.service for row in _read(f"s3://bills/runs/{pattern}").days] == ["new"]
 
 
+def test_an_export_of_another_kind_is_told_with_what_to_do(tmp_path: Path) -> None:
+    """AWS's CUR 2.0 has the month's dollars under other names: none is counted."""
+    header = "line_item_unblended_cost,line_item_usage_start_date,line_item_usage_end_date"
+    (tmp_path / "cur.csv").write_text(f"{header}\n12.50,2026-11-01T00:00:00Z,2026-11-01T01:00:00Z\n")
+    bill = _read(str(tmp_path / "cur.csv"))
+    words = ": BilledCost, ChargePeriodStart, ChargePeriodEnd; export it as FOCUS, as AWS's own CUR is not read"
+    assert (bill.days, [one.message for one in bill.findings]) == ((), [f"columns are missing{words}"])
+
+
 def test_an_export_in_cloud_storage_is_read() -> None:
     """Listed and fetched over REST; what the service refuses or cannot do now is told apart."""
     said: list[tuple[int, Any]] = []

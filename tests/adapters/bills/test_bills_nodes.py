@@ -58,6 +58,7 @@ def test_time_is_summed_with_its_price_and_its_first_charge(tmp_path: Path) -> N
         pytest.param(_row("0,9,14.4,3.6,4,Hours,Committed,USD"), (True, True, "14.4", "14.4", "4"), id="a commitment"),
         pytest.param(_row("5,5,14.4,3.6,4,Hours,Dynamic,USD"), (True, False, "5", "5", "4"), id="spot has no list"),
         pytest.param(_row("1,1,1,,7200,Seconds,Standard,USD"), (True, False, "1", "1", "2"), id="seconds"),
+        pytest.param(_row("1,1,1,,7200,Seconds,Standard, usd "), (True, False, "1", "1", "2"), id="dollars as text"),
         pytest.param(_row("1,1,1,0.09,11,GB,Standard,USD"), (False, False, "1", "1", "None"), id="data"),
         pytest.param(_row("1,1,,,,,,USD"), (True, False, "1", "1", "None"), id="a bill without quantities"),
         pytest.param(_row("1,1,1,,,,,USD", category="Tax"), (False, False, "1", "1", "None"), id="tax"),

@@ -227,6 +227,10 @@ BASES: dict[str, tuple[Any, CostBasis | None, list[BilledDay], tuple[str, str, s
     "billed: a trifle of a node without its tag": (
         BudgetScope(team="red"), "billed", [N2, node_row("n1", "0.30", team="red")], ("0.30", "720", "0")
     ),
+    "effective: a plan without list prices names its node beside a refund": (
+        "all", "effective", [node_row("n1", "0", effective_usd=Decimal(500), commitment="used"),
+                             node_row("n1", "-5", effective_usd=Decimal(-5))], ("495", "20", "500")
+    ),
     "billed: a refund alone does not name its node": ("all", "billed", [N2, node_row("n1", "-5")], ("13", "780", "0")),
     "billed, of such a bill": ("all", "billed", [N1, node_row("n2", "0")], ("750", "0", "0")),
 }  # fmt: skip

@@ -33,6 +33,10 @@ def _row(listed: str, billed: str, effective: str | None, **fields: Any) -> Bill
     return BilledDay(day=DAY, usd=Decimal(billed), list_usd=Decimal(listed), effective_usd=told, **fields)
 
 
+def _unlisted(billed: str, effective: str, **fields: Any) -> BilledDay:
+    return BilledDay(day=DAY, usd=Decimal(billed), effective_usd=Decimal(effective), resource="n", **fields)
+
+
 def _priced(lines: list[CostLine], rows: list[BilledDay], basis: CostBasis, *, doubt: bool = False) -> PricedDays:
     return price_days([_metered(*lines)], {DAY: [BillDay(day=DAY, source="f", rows=tuple(rows), doubt=doubt)]}, basis)
 
@@ -76,6 +80,9 @@ CASES: dict[str, tuple[list[CostLine], list[BilledDay], CostBasis, dict[str, str
     "a refund beside its node": (
         HELD[:1], [_row("290", "290", "290", resource="n"), _row("-5", "-5", "-5", resource="n")], "billed",
         {"red": "285"},
+    ),
+    "a refund of a node that a plan pays, in a bill without list prices": (
+        HELD[:1], [_unlisted("0", "600", commitment="used"), _unlisted("-5", "-5")], "effective", {"red": "595"},
     ),
     "a day without a node that is lit": ([], [UNUSED], "effective", {"commitment": "50"}),
 }  # fmt: skip
@@ -134,6 +141,6 @@ def test_nodes_cost_what_the_bill_says_of_them_to_the_last_digit(
         for node in {line.node for line in held}:
             told = [dict(zip(BASES, amounts, strict=True))[basis] for name, *amounts in rows if name == node]
             counted = [usd for name, _, usd in lines if name == node]
-            most = max(sum(amounts[n] for name, *amounts in rows if name == node) for n in (0, 1))
+            most = max(sum(amounts[n] for name, *amounts in rows if name == node) for n in range(3))
             said = counted if not told or 0 < most * 10 < sum(counted) else told
             assert sum(line.usd for line in found if line.node == node) == sum(said)

@@ -118,7 +118,9 @@ class FocusBills:
             return _unread(unread[0])
         own = [file for file in files if file.digests]
         if missing := [name for name in NEEDED if all(name in file.missing for file in own)]:
-            return _unread(f"columns are missing: {', '.join(missing)}")
+            return _unread(
+                f"columns are missing: {', '.join(missing)}; export it as FOCUS, as AWS's own CUR is not read"
+            )
         lines, told = join_files(listing, files, end.astimezone(UTC).date())
         bill = scope_bill(SOURCE, lines, self._rules, end, dropped=listing.replaced)
         return msgspec.structs.replace(bill, findings=(*bill.findings, *told))

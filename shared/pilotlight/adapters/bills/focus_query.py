@@ -83,10 +83,10 @@ def sums_query(columns: Columns, rules: Rules, detail: Detail = "all") -> str:
             , CASE WHEN $nodes::VARCHAR[] IS NULL OR list_contains($nodes::VARCHAR[], {instance}) THEN {instance}
                 ELSE '' END AS instance,
             {_amount(columns, "EffectiveCost")} AS effective, {_amount(columns, "ListCost")} AS listed,
-            {_commitment(columns)} AS commitment
+            {_commitment(columns)} AS commitment, {_odd(columns)} AS odd
         FROM export)
         SELECT CAST(since AS DATE) AS day, team, pool, service, account, payer, tags, currency,
-            CASE WHEN since IS NULL OR until IS NULL THEN 2 WHEN usd IS NULL THEN 1 ELSE 0 END AS doubt,
+            CASE WHEN since IS NULL OR until IS NULL THEN 2 WHEN usd IS NULL THEN 1 WHEN odd THEN 3 ELSE 0 END AS doubt,
             sum(usd) AS usd, count(*) AS charges,
             max(until) FILTER (WHERE usage AND epoch_us(until) - epoch_us(since) <= {DAY_US}) AS reach, egress,
             instance, sum(effective) AS effective, sum(listed) AS listed, commitment
@@ -189,6 +189,16 @@ def _amount(columns: Columns, name: str) -> str:
     return f'COALESCE(TRY_CAST("{name}" AS DECIMAL(38, 15)), TRY_CAST("BilledCost" AS DECIMAL(38, 15)))'
 
 
+def _odd(columns: Columns) -> str:
+    """True for a line of which an amount beside the billed one is told, and no number."""
+    told = [
+        f"{_text(columns, name)} <> '' AND {_number(columns, name)} IS NULL"
+        for name in ("EffectiveCost", "ListCost")
+        if name in columns
+    ]
+    return f"COALESCE({' OR '.join(told)}, false)" if told else "false"
+
+
 def _commitment(columns: Columns) -> str:
     """What a line is of a commitment discount, as ``BilledDay.commitment``."""
     status, of = _text(columns, "CommitmentDiscountStatus"), _text(columns, "CommitmentDiscountId")
@@ -264,7 +274,7 @@ def node_query(columns: Columns, *, several: bool) -> str:
             {_moment(columns, "ChargePeriodEnd")} AS until,
             {_instance(columns)} AS instance,
             COALESCE({_tag(columns, POOL_TAGS)}, '') AS pool,
-            upper(COALESCE({_text(columns, "BillingCurrency")}, '{CURRENCY}')) AS currency,
+            upper(trim(COALESCE({_text(columns, "BillingCurrency")}, '{CURRENCY}'))) AS currency,
             COALESCE({_text(columns, "ChargeCategory")}, 'Usage') AS category,
             COALESCE(regexp_matches({_text(columns, "ChargeDescription")}, '(?i)data transfer|egress'), false) AS moved,
             COALESCE({covered}, false) AS covered,

@@ -183,9 +183,9 @@ def _left_of(metered: Usd, rows: Sequence[BilledDay], basis: CostBasis | None) -
 
 def no_node(rows: Iterable[BilledDay], metered: Usd) -> bool:
     """Whether rows that name a node are for something else than its time: a trifle of it, or a refund alone."""
-    amounts = [(row.usd, row.list_usd or ZERO) for row in rows]
+    amounts = [(row.usd, row.list_usd or ZERO, row.effective_usd or ZERO) for row in rows]
     most = max(sum((max(ZERO, usd) for usd in each), ZERO) for each in zip(*amounts, strict=True))
-    return most < TRIFLE * metered if most else any(usd < 0 for usd, _ in amounts)
+    return most < TRIFLE * metered if most else any(usd < 0 for usd, *_ in amounts)
 
 
 def _usd(row: BilledDay, basis: CostBasis | None) -> Usd:

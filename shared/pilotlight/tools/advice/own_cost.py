@@ -128,7 +128,7 @@ def _stored(each: Mapping[str, Decimal], events: Decimal, fleet: Fleet, what: st
 
 
 def _looked_back(each: Mapping[str, Decimal], fleet: Fleet, kinds: Sequence[str], what: str) -> Decimal:
-    """Records of earlier days that are read in a month: each minute reads them all, as metered and as billed."""
+    """Records of earlier days that are read in a month, as metered and as billed: ``each`` is a minute's mean."""
     a_day = [fleet.clusters * each[f"{kind}_{what}"] + fleet.nodes * each[f"{kind}_node_{what}"] for kind in kinds]
     return MINUTES * min(fleet.days, LOOKED_BACK) * sum(a_day, Decimal(0))
 

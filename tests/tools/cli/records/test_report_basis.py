@@ -27,7 +27,7 @@ from pilotlight.state_schema.billing_records import METER, METERING
 from pilotlight.tools.cli.main import build
 from pilotlight.world.world_clock import WallClock
 
-pytest.importorskip("duckdb")
+duckdb = pytest.importorskip("duckdb")
 
 DAY = timedelta(days=1)
 DAYS = [date(2026, 10, n) for n in range(1, 21)]
@@ -162,6 +162,24 @@ def test_a_report_goes_by_effective_dollars_and_says_so() -> None:
     with pytest.raises(BadInput, match="--basis net: write list, billed or effective"):
         run(*OCTOBER, "--basis", "net")
     assert "unused commitment" in run(*OCTOBER, "--csv").stdout
+
+
+@pytest.mark.usefixtures("deployment")
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_the_file_of_focus_has_every_basis_in_its_column(tmp_path: Path, form: str) -> None:
+    """Each cost adds up to the report of its basis by kind of line, as DuckDB alone reads the file."""
+    file = tmp_path / f"out.{form}"
+    assert run(*OCTOBER, "--focus", str(file)).stdout == f"{file} written: 80 rows of FOCUS 1.2\n"
+    costs = {"effective": "EffectiveCost", "billed": "BilledCost", "list": "ListCost"}
+    for basis, (total, used, idle, commitment, _) in REPORTS.items():
+        asked = f"SELECT x_LineKind, sum({costs[basis]})::DECIMAL(18, 2) FROM '{file}' GROUP BY ALL"
+        found = dict(duckdb.sql(asked).fetchall())
+        assert [found[kind] for kind in ("used", "idle", "commitment")] == [*map(Decimal, (used, idle, commitment))]
+        assert sum(found.values()) == Decimal(total)
+    status = f"SELECT CommitmentDiscountStatus, sum(EffectiveCost)::INT FROM '{file}' GROUP BY ALL ORDER BY ALL"
+    assert duckdb.sql(status).fetchall() == [("Unused", 500), ("Used", 12000), (None, 0)]
+    with pytest.raises(BadInput, match="leave --basis out"):
+        run(*OCTOBER, "--basis", "billed", "--focus", str(file))
 
 
 @pytest.mark.usefixtures("deployment")

@@ -30,6 +30,7 @@ SMALL = Decimal("0.01")
 DOUBTS = {
     1: "BilledCost is missing or no number",
     2: "ChargePeriodStart or ChargePeriodEnd is missing or no time",
+    3: "EffectiveCost or ListCost is no number",
 }
 """Why lines cannot be counted, by the number that the reader gives them; 0 is none."""
 

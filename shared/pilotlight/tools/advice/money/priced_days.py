@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
-from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -28,24 +27,35 @@ COMMITMENTS = {"unused": "unused commitment", "fee": "price of commitments"}
 """Names of commitments' own lines."""
 
 
+Covered = tuple[date, CostLine, Usd]
+"""What of a line's dollars commitments paid."""
+
+
 class PricedDays(NamedTuple):
-    """Days in a basis: ``told`` of their dollars are a bill's, None where none tells any. ``committed`` are those of
-    commitments used, by team.
+    """Days in a basis: ``told`` of their dollars are a bill's, None where none tells any. ``covered`` are those of
+    commitments used.
 
     What a commitment costs and no node used is a line of its own.
     """
 
     days: Sequence[MeterDay] = ()
     told: Usd | None = None
-    committed: Mapping[str, Usd] = MappingProxyType({})
+    covered: Sequence[Covered] = ()
 
     def __add__(self, other: object) -> "PricedDays":
         """The days of two clusters."""
         assert isinstance(other, PricedDays)
-        teams = sorted(self.committed.keys() | other.committed.keys())
-        committed = {team: self.committed.get(team, ZERO) + other.committed.get(team, ZERO) for team in teams}
         told = [each for each in (self.told, other.told) if each is not None]
-        return PricedDays((*self.days, *other.days), sum(told, ZERO) if told else None, committed)
+        return PricedDays((*self.days, *other.days), sum(told, ZERO) if told else None, (*self.covered, *other.covered))
+
+    @property
+    def committed(self) -> Mapping[str, Usd]:
+        """Dollars of commitments used, by team."""
+        found: dict[str, Usd] = defaultdict(Decimal)
+        for _, line, usd in self.covered:
+            if line.team:
+                found[line.team] += usd
+        return found
 
 
 def price_days(metered: Iterable[MeterDay], billed: Mapping[date, Sequence[BillDay]], basis: CostBasis) -> PricedDays:
@@ -56,19 +66,17 @@ def price_days(metered: Iterable[MeterDay], billed: Mapping[date, Sequence[BillD
     """
     counted = {day.day: day for day in metered}
     found, told = list[MeterDay](), list[Usd]()
-    committed: dict[str, Usd] = defaultdict(Decimal)
+    covered = list[Covered]()
     for on in sorted(counted.keys() | billed.keys()):
         day, known = counted.get(on), _known(billed.get(on, ()), basis)
         mine, left = _of_nodes(day.lines if day else (), [x for x in known if x.commitment in ("", "used")], basis)
-        for part, line in mine:
-            committed[line.team] += part
+        covered += [(on, line, part) for part, line in mine if part]
         bill = [*_own(known, basis), *(line for _, line in mine)]
         told += [line.usd for line in bill]
         if day or bill:
             day = day or MeterDay(day=on, until=day_start(on + DAY))
             found.append(replace(day, lines=(*bill, *left)))
-    by_team = {team: usd for team, usd in committed.items() if team and usd}
-    return PricedDays(tuple(found), sum(told, ZERO) if told else None, by_team)
+    return PricedDays(tuple(found), sum(told, ZERO) if told else None, tuple(covered))
 
 
 def _known(bills: Sequence[BillDay], basis: CostBasis) -> list[BilledDay]:

@@ -26,7 +26,7 @@ def cost_of_self(
     nodes: Annotated[int, typer.Option(min=0, help="GPU nodes lit in the mean, in all clusters together.")] = 10,
     budgets: Annotated[int, typer.Option(min=0, help="Budgets of a cluster.")] = 1,
     days: Annotated[
-        int, typer.Option(min=0, help="Days it has run: each minute reads up to 35, as metered and as billed.")
+        int, typer.Option(min=0, help="Days it has run: one minute of each hour reads up to 35 of them.")
     ] = LOOKED_BACK,
     bill_gib: Annotated[
         float | None, typer.Option(min=0, help="GiB that a query of the bill's table scans; 0 for a bill in files.")

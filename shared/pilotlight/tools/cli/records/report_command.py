@@ -54,7 +54,7 @@ def report(
     as_csv: Annotated[bool, typer.Option("--csv", help="One row a line; dollars to the cent.")] = False,
     html: Annotated[Path | None, typer.Option(help="Write a page with charts that opens offline.")] = None,
     focus: Annotated[
-        Path | None, typer.Option(help="Write rows of FOCUS 1.2 for FinOps tools: FILE.csv or FILE.parquet.")
+        Path | None, typer.Option(help="Write rows of FOCUS 1.2, in every basis: FILE.csv or FILE.parquet.")
     ] = None,
 ) -> None:
     """Report a month or other days: by machine, pool, team and class, with idle and shared time on their own lines.
@@ -70,7 +70,7 @@ def report(
     [bold]pilotlight report --month 2026-10 --focus october.parquet[/bold];
     [bold]pilotlight report --since 2026-10-05 --until 2026-10-11 --by label=app --prometheus http://prometheus:9090[/bold]
     """
-    _check_form(by, prometheus, as_json, as_csv, html, focus, per)
+    _check_form(by, prometheus, as_json, as_csv, html, focus, per, basis)
     units, form = tuple(_unit(text) for text in per or ()), "json" if as_json else "csv" if as_csv else ""
     metered = _Metered.read_days(month, since, until, cluster, basis)
     if focus is not None:
@@ -100,10 +100,15 @@ def _print_whole(metered: "_Metered", found: "Month", team: str | None, html: Pa
 
 
 def _write_focus(path: Path, metered: "_Metered", team: str | None, prometheus: str, auth: str) -> None:
+    from pilotlight.facts.money.money_policy import CostBasis
     from pilotlight.tools.cli.records.report_focus import write_focus
 
-    days = {name: priced.days for name, priced in metered.by_cluster.items()}
-    typer.echo(write_focus(path, days, metered.first, metered.last, team, prometheus, auth))
+    first, last = metered.first, metered.last
+    bases = {
+        name: {basis: _priced(metered.state, name, days, first, last, basis) for basis in get_args(CostBasis)}
+        for name, days in metered.found.items()
+    }
+    typer.echo(write_focus(path, bases, first, last, team, prometheus, auth))
 
 
 def _write_page(html: Path, found: "Month", title: str) -> None:
@@ -117,14 +122,9 @@ def _write_page(html: Path, found: "Month", title: str) -> None:
 
 
 def _check_form(
-    by: str,
-    prometheus: str,
-    as_json: bool,
-    as_csv: bool,
-    html: Path | None,
-    focus: Path | None,
-    per: list[str] | None,
-) -> None:
+    by: str, prometheus: str, as_json: bool, as_csv: bool, html: Path | None, focus: Path | None,
+    per: list[str] | None, basis: str,
+) -> None:  # fmt: skip
     """Raise ``BadInput`` for options that do not go together."""
     from pilotlight.tools.cli.records.report_by import check_by
 
@@ -140,6 +140,8 @@ def _check_form(
     check_form(focus)
     if per:
         raise BadInput("--focus writes dollars and GPU-hours: --per is of the whole report")
+    if basis != "effective":
+        raise BadInput("--focus writes every basis, each in its column: leave --basis out")
 
 
 class _Metered(NamedTuple):

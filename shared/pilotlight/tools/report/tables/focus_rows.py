@@ -1,13 +1,15 @@
 """A period's cost and usage as rows of FOCUS 1.2, which FinOps tools read: https://focus.finops.org/focus-specification
 
 A row is what one owner held of one node on one UTC day at one price; idle and shared time, and commitments that nobody
-used, have rows of their own. Days have one price, that of the report's basis: all four costs are that.
+used, have rows of their own. Each cost is the report's in its basis: BilledCost as billed, EffectiveCost as effective,
+ListCost and ContractedCost as list, for no bill that is read tells a negotiated price. All commitments of a cluster are
+one that is told in dollars.
 """
 
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Literal, NamedTuple
 
@@ -15,16 +17,21 @@ from msgspec.structs import replace
 
 from pilotlight.facts.labels import POOL, TEAM, WORKLOAD_CLASS
 from pilotlight.facts.money.bill import CostLine, MeterDay
+from pilotlight.facts.money.money_policy import CostBasis
 from pilotlight.tools.advice.money.month import Amount
+from pilotlight.tools.advice.money.priced_days import COMMITMENTS, Covered
 from pilotlight.tools.report.tables.month_table import plain_name
 from pilotlight.units import shorten_figure
 
 ZERO = Decimal(0)
+NANO = Decimal("1e-9")
 Kind = Literal["text", "decimal", "time"]
 
 TEXTS = (
     "BillingAccountId", "BillingAccountName", "BillingAccountType", "BillingCurrency", "ChargeCategory", "ChargeClass",
-    "ChargeDescription", "ChargeFrequency", "ConsumedUnit", "InvoiceId", "InvoiceIssuerName", "PricingCategory",
+    "ChargeDescription", "ChargeFrequency", "CommitmentDiscountCategory", "CommitmentDiscountId",
+    "CommitmentDiscountName", "CommitmentDiscountStatus", "CommitmentDiscountType", "CommitmentDiscountUnit",
+    "ConsumedUnit", "InvoiceId", "InvoiceIssuerName", "PricingCategory",
     "PricingUnit", "ProviderName", "PublisherName", "ResourceId", "ResourceName", "ResourceType", "ServiceCategory",
     "ServiceName", "ServiceSubcategory", "SkuId", "SkuMeter", "SkuPriceDetails", "SkuPriceId", "SubAccountId",
     "SubAccountName", "SubAccountType", "Tags",
@@ -32,7 +39,7 @@ TEXTS = (
 )  # fmt: skip
 COSTS = ("BilledCost", "EffectiveCost", "ListCost", "ContractedCost")
 PRICES = ("ListUnitPrice", "ContractedUnitPrice")
-QUANTITIES = ("ConsumedQuantity", "PricingQuantity")
+QUANTITIES = ("CommitmentDiscountQuantity", "ConsumedQuantity", "PricingQuantity")
 TIMES = ("BillingPeriodStart", "BillingPeriodEnd", "ChargePeriodStart", "ChargePeriodEnd")
 
 COLUMNS: Mapping[str, Kind] = {
@@ -45,7 +52,6 @@ COLUMNS: Mapping[str, Kind] = {
 OURS = "Pilotlight"
 PRICING = {"on-demand": "Standard", "spot": "Dynamic"}
 SAYS = {"used": "held by", "idle": "lit and held by nobody", "shared": "boot, minimum or increment, nobody's"}
-SAYS |= {"commitment": "a commitment that was paid for and not used, or its plan's own price"}
 
 Part = tuple[MeterDay, CostLine, str, Amount]
 
@@ -57,41 +63,88 @@ class _Row(NamedTuple):
     end: datetime
     line: CostLine
     pod: str
-    price: Decimal | None
 
 
-def focus_rows(cluster: str, parts: Iterable[Part]) -> Iterator[dict[str, str]]:
+class _Costs(NamedTuple):
+    """A row's amounts in each basis, and what of the effective one commitments paid."""
+
+    listed: Amount = Amount()
+    billed: Amount = Amount()
+    effective: Amount = Amount()
+    covered: Decimal = ZERO
+
+    def __add__(self, other: object) -> "_Costs":
+        assert isinstance(other, _Costs)
+        return _Costs(
+            self.listed + other.listed,
+            self.billed + other.billed,
+            self.effective + other.effective,
+            self.covered + other.covered,
+        )
+
+
+def focus_rows(
+    cluster: str, parts: Mapping[CostBasis, Iterable[Part]], covered: Iterable[Covered] = ()
+) -> Iterator[dict[str, str]]:
     """The rows of a cluster, each by the names of ``COLUMNS``; a column without a value is left out.
 
-    A part is a line of the meter's day, with the pod that held it and its amount. Their sums are the rows' sums.
+    A part is a line of the meter's day, with the pod that held it and its amount. Their sums are the rows' sums, in
+    each basis.
     """
-    sums: dict[_Row, Amount] = defaultdict(Amount)
-    for day, line, pod, amount in parts:
-        sums[_row(day, line, pod)] += amount
-    for row, amount in sums.items():
-        if any(amount):
-            found = _columns(cluster, row, amount)
+    rows: dict[tuple[_Row, Decimal], _Costs] = defaultdict(_Costs)
+    for row, costs in _costs(parts, covered):
+        bare = replace(row.line, begin=None)
+        rows[row._replace(line=bare), shorten_figure(costs.listed.rate, 9)] += costs
+    for (row, _), costs in rows.items():
+        if any((*costs.effective, costs.billed.usd, costs.listed.usd)):
+            found = _columns(cluster, row, costs)
             yield {name: plain_name(value) if name in TEXTS else value for name, value in found.items() if value}
 
 
+def _costs(parts: Mapping[CostBasis, Iterable[Part]], covered: Iterable[Covered]) -> Iterator[tuple[_Row, _Costs]]:
+    """Rows of the same owner, node and day; a day that is cut at a midnight, or where a price changes, is several."""
+    sums: dict[_Row, dict[CostBasis, Amount]] = defaultdict(dict)
+    whole: dict[tuple[date, CostLine], Decimal] = defaultdict(Decimal)
+    paid: dict[tuple[date, CostLine], Decimal] = defaultdict(Decimal)
+    for basis, told in parts.items():
+        for day, line, pod, amount in told:
+            row = _row(day, line, pod)
+            sums[row][basis] = sums[row].get(basis, Amount()) + amount
+            whole[day.day, row.line] += amount.usd if basis == "effective" else ZERO
+    for on, line, usd in covered:
+        paid[on, _bare(line)] += usd
+    for row, of in sums.items():
+        listed, billed, effective = (of.get(basis, Amount()) for basis in ("list", "billed", "effective"))
+        key = row.start.date(), row.line
+        own = (paid[key] * effective.usd / whole[key]).quantize(NANO) if whole[key] else ZERO
+        yield row, _Costs(listed, billed, effective, own)
+
+
 def _row(day: MeterDay, line: CostLine, pod: str) -> _Row:
-    """The row of a line: a day that is cut at a midnight of some zone is one, a price that changes makes another."""
     start = datetime(day.day.year, day.day.month, day.day.day, tzinfo=UTC)
     end = min(max(day.until, start + timedelta(seconds=1)), start + timedelta(days=1))
-    bare = replace(line, begin=None, gpu_hours=ZERO, usd=ZERO)
-    price = shorten_figure(line.usd / line.gpu_hours, 9) if line.gpu_hours else None
-    return _Row(start, end, bare, pod, price)
+    return _Row(start, end, _bare(line), pod)
 
 
-def _columns(cluster: str, row: _Row, amount: Amount) -> dict[str, str]:
-    line, usd = row.line, f"{amount.usd:f}"
+def _bare(line: CostLine) -> CostLine:
+    return replace(line, gpu_hours=ZERO, usd=ZERO)
+
+
+def _columns(cluster: str, row: _Row, costs: _Costs) -> dict[str, str]:
+    line = row.line
     machine = line.instance_type or line.pool
-    quantity, unit, price = _priced(amount)
-    sku = f"{machine}/{line.capacity_type}" if price else ""
+    quantity, unit, price = _priced(costs.listed)
+    commitment = _commitment(cluster, row, costs)
+    used = commitment.get("ChargeCategory") is None and commitment.get("CommitmentDiscountStatus") != "Unused"
+    details = json.dumps({"InstanceType": line.instance_type}) if line.instance_type and line.node else ""
     return {
-        **dict.fromkeys(COSTS, usd),
-        **(dict.fromkeys(PRICES, f"{price:f}") if price else {}),
-        **dict.fromkeys(QUANTITIES, f"{quantity:f}"),
+        "BilledCost": f"{costs.billed.usd:f}",
+        "EffectiveCost": f"{costs.effective.usd:f}",
+        **dict.fromkeys(("ListCost", "ContractedCost"), f"{costs.listed.usd:f}"),
+        **dict.fromkeys(PRICES, f"{price:f}"),
+        "PricingQuantity": f"{quantity:f}",
+        "PricingUnit": unit,
+        **({"ConsumedQuantity": f"{quantity:f}", "ConsumedUnit": unit} if used else {}),
         **_periods(row),
         "BillingAccountId": cluster,
         "BillingAccountName": cluster,
@@ -100,28 +153,23 @@ def _columns(cluster: str, row: _Row, amount: Amount) -> dict[str, str]:
         "ChargeCategory": "Usage",
         "ChargeDescription": _description(row, machine),
         "ChargeFrequency": "Usage-Based",
-        "ConsumedUnit": unit,
-        "InvoiceIssuerName": OURS,
         "PricingCategory": PRICING.get(line.capacity_type, "Other"),
-        "PricingUnit": unit,
-        "ProviderName": OURS,
-        "PublisherName": OURS,
-        "ResourceId": line.node,
-        "ResourceName": line.node,
+        **dict.fromkeys(("InvoiceIssuerName", "ProviderName", "PublisherName"), OURS),
+        **dict.fromkeys(("ResourceId", "ResourceName"), line.node),
         "ResourceType": "Node" if line.node else "",
         "ServiceCategory": "Compute",
         "ServiceName": "GPU nodes",
         "ServiceSubcategory": "Virtual Machines",
-        "SkuId": sku,
-        "SkuMeter": "GPU time" if sku else "",
-        "SkuPriceDetails": json.dumps({"InstanceType": line.instance_type}) if sku and line.instance_type else "",
-        "SkuPriceId": f"{sku}/{price:f}" if price else "",
+        "SkuId": machine,
+        "SkuMeter": "GPU time" if unit != UNITS else "Whole charge",
+        "SkuPriceDetails": details,
+        "SkuPriceId": f"{machine}/{line.capacity_type or line.kind}/{price:f}",
         "SubAccountId": line.project,
         "SubAccountName": line.project,
         "SubAccountType": "Namespace" if line.project else "",
         "Tags": _tags(line),
         "x_CapacityType": line.capacity_type,
-        "x_GpuHours": f"{amount.gpu_hours:f}",
+        "x_GpuHours": f"{costs.effective.gpu_hours:f}",
         "x_GpuModel": line.gpu_model,
         "x_LineKind": line.kind,
         "x_Namespace": line.project,
@@ -129,14 +177,41 @@ def _columns(cluster: str, row: _Row, amount: Amount) -> dict[str, str]:
         "x_Pool": line.pool,
         "x_Team": line.team,
         "x_WorkloadClass": line.workload_class,
+        **commitment,
     }
 
 
-def _priced(amount: Amount) -> tuple[Decimal, str, Decimal]:
-    """How many of which unit, and what one costs. Dollars without GPU-hours are of one thing."""
-    if not amount.gpu_hours:
-        return Decimal(1), "Units", amount.usd
-    return amount.gpu_hours, "GPU-Hours", shorten_figure(amount.usd / amount.gpu_hours, 12)
+def _commitment(cluster: str, row: _Row, costs: _Costs) -> dict[str, str]:
+    """Columns of a row that commitments pay, of what nothing used of them, or of their own price."""
+    fee = row.line.instance_type == COMMITMENTS["fee"]
+    if row.line.kind != "commitment" and not costs.covered:
+        return {}
+    if fee:
+        own = {"ChargeCategory": "Purchase", "ChargeFrequency": "Recurring", "PricingCategory": "Standard"}
+        quantity = costs.billed.usd
+    else:
+        unused = row.line.kind == "commitment"
+        own = {"PricingCategory": "Committed", "CommitmentDiscountStatus": "Unused" if unused else "Used"}
+        quantity = costs.effective.usd if unused else costs.covered
+    return {
+        **own,
+        "CommitmentDiscountCategory": "Spend",
+        "CommitmentDiscountId": f"{cluster}/commitments",
+        "CommitmentDiscountName": f"commitments of {cluster}",
+        "CommitmentDiscountQuantity": f"{quantity:f}",
+        "CommitmentDiscountType": "All commitments",
+        "CommitmentDiscountUnit": "USD",
+    }
+
+
+UNITS = "Units"
+
+
+def _priced(listed: Amount) -> tuple[Decimal, str, Decimal]:
+    """How many of which unit, and what one costs, which is never below zero. Dollars without hours are of one thing."""
+    if not listed.gpu_hours or listed.usd < 0:
+        return Decimal(-1 if listed.usd < 0 else 1), UNITS, abs(listed.usd)
+    return listed.gpu_hours, "GPU-Hours", shorten_figure(listed.rate, 12)
 
 
 def _periods(row: _Row) -> dict[str, str]:
@@ -149,6 +224,8 @@ def _periods(row: _Row) -> dict[str, str]:
 
 def _description(row: _Row, machine: str) -> str:
     line = row.line
+    if line.kind == "commitment":
+        return "price of commitments" if line.instance_type == COMMITMENTS["fee"] else "commitment that no node used"
     held = ", ".join(part for part in (line.team, line.project, line.workload_class, row.pod) if part)
     return f"{machine} {line.capacity_type}: {SAYS[line.kind]}{f' {held}' if held else ''}"
 
