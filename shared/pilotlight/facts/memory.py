@@ -13,7 +13,7 @@ import msgspec
 from pilotlight.facts.capacity import Resources
 from pilotlight.facts.fit.claimed_devices import DeviceKind
 from pilotlight.facts.nodes.first_work import FirstWork
-from pilotlight.facts.nodes.pool_state import InFlight
+from pilotlight.facts.nodes.pool_state import Asked, InFlight
 from pilotlight.facts.offers.spot_history import Lives
 from pilotlight.facts.workload import WorkloadClass
 from pilotlight.units import Seconds
@@ -251,6 +251,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     started: dict[str, tuple[Seconds, ...]] = {}
     counted_to: datetime | None = None  # Creation of the youngest pod whose demand is in ``hits``.
     sizes: dict[str, int] = {}  # The pools' desired sizes as we left them.
+    asked: dict[str, tuple[Asked, ...]] = {}  # By pool, what was asked for by name and is no node yet.
     turns: tuple[Turn, ...] = ()  # Changes of the last ten minutes.
     flaps: dict[str, Flaps] = {}  # By pool.
     in_flight: tuple[InFlight, ...] = ()  # Asked for, and still boots.

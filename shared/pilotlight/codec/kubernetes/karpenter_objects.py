@@ -14,7 +14,7 @@ import msgspec
 
 from pilotlight.codec.kubernetes.bounds import DEVICES, Bound, beyond_bound
 from pilotlight.codec.kubernetes.typed_objects import Condition, Metadata, Wire
-from pilotlight.facts.labels import CAPACITY_TYPE, INSTANCE_TYPE, KARPENTER_NODE_POOL
+from pilotlight.facts.labels import CAPACITY_TYPE, INSTANCE_TYPE, KARPENTER_NODE_POOL, ZONE
 from pilotlight.facts.money.gates import LIMITED, GateClaim, GateState, Surge
 from pilotlight.units import quantity
 
@@ -103,6 +103,7 @@ class GatedNodePool(Wire, frozen=True):
 
 class _OwnSpec(Wire, frozen=True):
     expire_after: str = ""
+    requirements: tuple[_Requirement, ...] = ()
 
 
 class _ClaimStatus(Wire, frozen=True):
@@ -136,7 +137,27 @@ class NodeClaim(Wire, frozen=True):
         """Why its provider has not launched it, in its own words; None where it has."""
         if self.status.provider_id or self.status.node_name:
             return None
-        told = next((one for one in self.status.conditions if one.type == "Launched"), None)
+        return self._said("Launched")
+
+    @property
+    def unregistered(self) -> str:
+        """Why Karpenter has no node for it, in its own words."""
+        return self._said("Registered")
+
+    @property
+    def costs(self) -> bool:
+        """True where its provider launched a machine, and was not told to end it."""
+        ends = any(one.type == "InstanceTerminating" and one.status == "True" for one in self.status.conditions)
+        return bool(self.status.provider_id) and not ends
+
+    @property
+    def zone(self) -> str:
+        """Where it was asked for, or came; empty where nothing says so."""
+        named = _named(self.spec.requirements, ZONE)
+        return named[0] if len(named) == 1 else self.metadata.labels.get(ZONE, "")
+
+    def _said(self, kind: str) -> str:
+        told = next((one for one in self.status.conditions if one.type == kind), None)
         return f"{told.reason}: {told.message}".strip(": ") if told is not None else ""
 
 
