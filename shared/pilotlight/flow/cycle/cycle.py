@@ -126,7 +126,7 @@ class Cycle:
 
     def gate(self, snapshot: Snapshot, money: Money) -> tuple[Snapshot, Money, tuple[str, ...]]:
         """The look and the money beside what Karpenter may light, where the policy limits it; and what was done."""
-        if not self.deps.policy.gates:
+        if not (self.deps.policy.gates or snapshot.memory.gates):
             return snapshot, money, ()
         from pilotlight.flow.budgets import karpenter_gates
 
