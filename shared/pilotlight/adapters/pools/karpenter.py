@@ -11,15 +11,15 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
 
 from pilotlight.codec.kubernetes.karpenter_objects import HANDED_BACK, GatedNodePool, NodeClaim, gate_state
 from pilotlight.codec.kubernetes.node_claims import SHORT, ClaimEvent, node_claim
 from pilotlight.codec.kubernetes.nodes.gpu_models import instance_id
-from pilotlight.codec.kubernetes.pages import Listing, listing
-from pilotlight.errors import BadRequest, Busy, Forbidden, PilotlightError, Unavailable, Unsure
+from pilotlight.codec.kubernetes.pages import Listing, ListOf, listing
+from pilotlight.errors import BadRequest, Busy, Denied, Forbidden, PilotlightError, Unavailable, Unsure
 from pilotlight.facts.labels import POOL
 from pilotlight.facts.money.gates import LIMITED
 from pilotlight.facts.nodes.pool_state import Asked, Booting, InstanceState, LateRefusal, PoolRules, PoolState, Reason
@@ -32,7 +32,13 @@ EVENTS = "/api/v1/namespaces/default/events"
 """Events of objects that have no namespace."""
 LAUNCHED_WITHIN = timedelta(minutes=5)
 LONGEST_NAME, HASH = 63, 8
+UNSERVED = (
+    "karpenter.sh/v1 is not served: install Karpenter's CRDs and Karpenter again; where they are gone for good, end "
+    "the machines of its claims at their cloud, for they go on billing"
+)
+UNHEARD = "nobody says why; see that Karpenter runs"
 _SHORTAGE = re.compile(r"(?i)capacity|insufficient|exhausted|not ?available|allocation ?failed|stock")
+T = TypeVar("T")
 _NODE_POOLS: Listing[GatedNodePool] = listing(GatedNodePool)
 _CLAIMS: Listing[NodeClaim] = listing(NodeClaim)
 _EVENTS: Listing[ClaimEvent] = listing(ClaimEvent)
@@ -77,6 +83,8 @@ class KarpenterPools:
                 raise BadRequest(f"NodePool {self._called(pool)} was handed back at {at}: {again}")
             if no := _closed(found):
                 raise BadRequest(no)
+            if found.unready:
+                raise Denied(f"NodePool {self._called(pool)}: {found.unready}"[:240])
             names = self._names(pool, token or str(uuid4()), range(size + 1, to + 1))
             for n, name in enumerate(names):
                 rules = self._pools[pool]
@@ -114,17 +122,22 @@ class KarpenterPools:
 
     def _node_pools(self) -> Mapping[str, GatedNodePool]:
         """By pool those that are there."""
-        assert self._api is not None
-        found = {pool.metadata.name: pool for pool in self._api.get(f"{GROUP}/nodepools", _NODE_POOLS).items or ()}
+        found = {pool.metadata.name: pool for pool in self._list("nodepools", _NODE_POOLS).items or ()}
         return {name: found[called] for name in self._pools if (called := self._called(name)) in found}
 
     def _claims(self) -> Sequence[NodeClaim]:
         """Those of ours. One that cannot be read is in no count: nothing goes by it."""
-        assert self._api is not None
-        page = self._api.get(f"{GROUP}/nodeclaims", _CLAIMS, labelSelector=POOL)
+        page = self._list("nodeclaims", _CLAIMS, labelSelector=POOL)
         for odd in page.unread:
             raise Unavailable(f"NodeClaim {odd.subject} cannot be read: {odd.message}")
         return page.items or ()
+
+    def _list(self, kind: str, shape: Listing[T], **query: str) -> ListOf[T]:
+        assert self._api is not None
+        try:
+            return self._api.get(f"{GROUP}/{kind}", shape, **query)
+        except BadRequest as no:
+            raise BadRequest(f"{UNSERVED}: {no}") from None
 
     def _shortages(self) -> Sequence[ClaimEvent]:
         """What Karpenter said of claims that no machine was left for, the newest first; nothing without the right."""
@@ -227,7 +240,7 @@ def _late(claim: NodeClaim, now: datetime) -> str:
     """Why a claim is given up, in its provider's words where it has some; empty where it is not."""
     age, why = now - claim.metadata.created_at, claim.unlaunched
     late = why is not None and age > LAUNCHED_WITHIN
-    return f"not launched after {age // timedelta(minutes=1)} min: {why}" if late else ""
+    return f"not launched after {age // timedelta(minutes=1)} min: {why or UNHEARD}" if late else ""
 
 
 def _ended(claim: NodeClaim) -> LateRefusal:

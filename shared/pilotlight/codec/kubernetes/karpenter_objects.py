@@ -24,6 +24,8 @@ HANDED_BACK = "pilotlight.dev/gpu-limit-handed-back"
 """Annotation of a NodePool whose limit was given back to its owner, and since when: none is set while it is there."""
 MANAGER = "pilotlight-gate"
 """The field manager that the limit is written as."""
+UNREADY = ("NodeClassReady", "ValidationSucceeded")
+"""Conditions of a NodePool without which nothing is launched."""
 MOST_LIMIT = 1 << 31
 """GPUs; a limit that is higher is as good as this."""
 _EVER: timedelta = timedelta(days=3660)
@@ -94,11 +96,22 @@ class _PoolSpec(Wire, frozen=True):
     weight: int | None = None
 
 
+class _PoolStatus(Wire, frozen=True):
+    conditions: tuple[Condition, ...] = ()
+
+
 class GatedNodePool(Wire, frozen=True):
     """A NodePool."""
 
     metadata: PoolMetadata
     spec: _PoolSpec = _PoolSpec()
+    status: _PoolStatus = _PoolStatus()
+
+    @property
+    def unready(self) -> str:
+        """Why Karpenter makes nothing by its template, in its own words; empty where it may."""
+        bad = (one for one in self.status.conditions if one.type in UNREADY and one.status == "False")
+        return next((f"{one.type} is False ({one.reason}: {one.message})" for one in bad), "")
 
 
 class _OwnSpec(Wire, frozen=True):
@@ -212,6 +225,7 @@ def _claim(claim: NodeClaim) -> GateClaim:
     return GateClaim(
         name=meta.name,
         gpus=_whole(held.get(LIMITED, 0), f"NodeClaim {meta.name}: status.capacity", DEVICES) if held else None,
+        type=meta.labels.get(INSTANCE_TYPE, ""),
         node=claim.status.node_name,
         going=meta.deletion_timestamp is not None,
         ends_at=_ends(meta.creation_timestamp, claim.spec.expire_after),

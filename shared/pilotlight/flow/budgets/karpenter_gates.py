@@ -199,7 +199,8 @@ class _Keeper:
         limit = 0 if gate.closed else gate.seen.gpus + nodes * gate.gpus
         limit = limit if state.cap is None else min(limit, state.cap)
         self.limits.append(replace(kept, limit=limit))
-        if state.wrote is not None and (state.limit is None or state.limit > state.wrote):
+        anew = state.before is None and not state.given and state.nodepool in self.snapshot.memory.gates
+        if anew or (state.wrote is not None and (state.limit is None or state.limit > state.wrote)):
             self.findings.append(_reverted(state))
         if limit == state.limit and state.before is not None:
             return state
@@ -262,6 +263,6 @@ def _left(state: GateState) -> Finding:
 
 def _reverted(state: GateState) -> Finding:
     who = ", ".join(state.managers[:3]) or "another hand"
-    now = state.written or "none"
-    message = REVERTED.format(who=who, name=state.nodepool, now=now, ours=state.wrote, field=IGNORED)
+    now, ours = state.written or "none", "gone with its annotations" if state.wrote is None else state.wrote
+    message = REVERTED.format(who=who, name=state.nodepool, now=now, ours=ours, field=IGNORED)
     return Finding(subject=f"NodePool {state.nodepool}", code="gate-reverted", message=message)

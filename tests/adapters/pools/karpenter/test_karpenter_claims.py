@@ -10,7 +10,7 @@ from small_cloud import world
 
 from pilotlight.adapters.cluster.kubernetes.transport import Missing
 from pilotlight.adapters.pools.karpenter import KarpenterPools
-from pilotlight.errors import BadRequest, Forbidden, Unavailable, Unsure
+from pilotlight.errors import BadRequest, Denied, Forbidden, Unavailable, Unsure
 from pilotlight.facts.nodes.pool_state import Asked, InstanceState, PoolState
 from pilotlight.facts.policy import PoolPolicy
 
@@ -297,6 +297,29 @@ def test_a_pool_without_a_node_pool_is_not_told_and_not_bought(here: Here) -> No
     assert [one.name for one in pools.describe()] == ["one", "eight"]
     with pytest.raises(BadRequest, match=r"no NodePool four; create it, or mend pools\.four"):
         pools.grow("four", 1)
+
+
+def test_a_node_pool_whose_class_is_not_ready_is_not_bought_by(here: Here) -> None:
+    """Karpenter would delete each claim at once: it is refused in its words, and what is there may still go."""
+    server, pools = here
+    pools.grow("one", 1)
+    pool = server.store.get("nodepools", "one")
+    bad = {"type": "NodeClassReady", "status": "False", "reason": "NodeClassNotFound", "message": "no EC2NodeClass gpu"}
+    server.store.write(server.store.resource("nodepools"), {**pool, "status": {"conditions": [bad]}})
+    with pytest.raises(Denied, match="NodeClassNotFound: no EC2NodeClass gpu"):
+        pools.grow("one", 2)
+    assert len(server.kept) == 1
+    (machine,) = server.world.nodes
+    pools.release("one", machine)
+    assert server.claims() == []
+
+
+def test_without_karpenters_kinds_the_way_out_is_said(here: Here) -> None:
+    """It was uninstalled: what its claims launched bills on, and nobody else would say so."""
+    server, pools = here
+    server.fail(404, on="GET .*/nodeclaims")
+    with pytest.raises(BadRequest, match=r"install Karpenter's CRDs and Karpenter again; .* they go on billing"):
+        pools.describe()
 
 
 def test_claims_of_karpenters_own_are_none_of_ours(here: Here) -> None:

@@ -75,3 +75,30 @@ def test_a_gate_whose_nodepool_is_gone_with_its_pool_is_forgotten(server: ApiSer
     reads = len(server.lines("GET .*/nodepools"))
     site.tick()
     assert (site.told("gate-left"), len(server.lines("GET .*/nodepools"))) == ([], reads)
+
+
+def test_a_nodepool_that_a_tool_replaces_whole_is_told_as_set_by_another_hand(server: ApiServer) -> None:
+    """``kubectl replace`` takes our annotations too: each minute its own limit stands until the next look."""
+    site = GatedSite(server, 3)
+    site.karpenter.pool("gpu", "eight", limit="64")
+    site.tick()
+    assert site.told("gate-reverted") == []
+    server.store.remove("nodepools", "gpu")
+    site.karpenter.pool("gpu", "eight", limit="64")
+    site.tick()
+    (why,) = site.told("gate-reverted")
+    assert "another hand set its limit to 64, and ours was gone with its annotations" in why
+    assert site.karpenter.limit("gpu") == "24"
+
+
+def test_claims_that_say_fewer_gpus_than_their_type_has_close_the_pool(server: ApiServer) -> None:
+    """A NodeOverlay says so until they are nodes: Karpenter would buy eight machines for each that is held for."""
+    site = GatedSite(server, 3)
+    site.karpenter.pool("gpu", "eight", limit="64")
+    site.tick()
+    site.karpenter.gpus = 1
+    site.karpenter.launch("gpu", 2)
+    site.tick()
+    (why,) = site.told("gate-refused")
+    assert "NodeClaim gpu-001 says 1 GPU in its status.capacity and has 8" in why
+    assert (site.karpenter.limit("gpu"), site.karpenter.launch("gpu", 9)) == ("0", 0)
