@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -144,7 +145,20 @@ def test_machines_that_never_join_are_launched_once_an_hour_and_paid_until_they_
         assert server.lines(DELETE) == []
         assert len(holds(stage)) == len(server.world.nodes)
         (rest,) = [one for one in memory(stage).backoffs if one.offering.startswith("one/")]
-        assert "it was launched, and paid for" in rest.why
+        assert "UTC, and paid for" in rest.why
+
+
+def test_a_machine_that_is_taken_while_it_boots_rests_as_a_refusal_does() -> None:
+    """Spot, or a person's hand, takes its claim after some minutes: another is bought within a few more."""
+    with on_karpenter(budgets=(BUDGET,), faults=Faults(boot_s=600)) as (stage, server):
+        stage.event(stage.submit("a", workload_class="batch", run_s=2 * HOUR))
+        looks(stage, server, 3)
+        (claim,) = server.claims()
+        server.give_up(claim)
+        looks(stage, server, 1)
+        (rest,) = memory(stage).backoffs
+        assert rest.until - stage.deps.now() <= timedelta(seconds=90)
+        assert holds(stage) == ["eight"]
 
 
 def test_a_machine_whose_end_is_stuck_is_held_for_until_it_is_gone() -> None:
@@ -156,6 +170,8 @@ def test_a_machine_whose_end_is_stuck_is_held_for_until_it_is_gone() -> None:
         looks(stage, server, 40)
         assert sorted(holds(stage)) == ["eight", "one"]
         assert tries(server) == {"one": 1, "eight": 1}
+        (told,) = {alert.why for alert in stage.alerts if alert.kind == "finding-end-stuck"}
+        assert "goes on billing: see Karpenter's log" in told
         server.end()
         looks(stage, server, 2)
         assert (holds(stage), server.lines(DELETE)) == (["eight"], [])

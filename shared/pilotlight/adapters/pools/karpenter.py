@@ -164,16 +164,7 @@ class KarpenterPools:
         return PoolState(
             name=name,
             desired=len(live),
-            booting=tuple(
-                Booting(instance=_instance(claim), requested_at=claim.billed_from)
-                for claim in live
-                if claim.status.provider_id and claim not in refused
-            )
-            + tuple(
-                Booting(instance=_instance(claim), requested_at=claim.billed_from, going=True)
-                for claim in going
-                if claim.costs and not claim.status.node_name
-            ),
+            booting=tuple(_boots(claim) for claim in mine if claim not in refused and _on_its_way(claim)),
             refused=tuple(_instance(claim) or claim.metadata.name for claim in refused),
             refusal=_told(refused[0], "late", late[refused[0].metadata.name])
             if refused
@@ -210,10 +201,24 @@ def _live(claims: Iterable[NodeClaim]) -> list[NodeClaim]:
     return [claim for claim in claims if claim.metadata.deletion_timestamp is None]
 
 
+def _on_its_way(claim: NodeClaim) -> bool:
+    """Launched; of those that go, what costs and never was a node."""
+    if claim.metadata.deletion_timestamp is None:
+        return bool(claim.status.provider_id)
+    return claim.costs and not claim.status.node_name
+
+
+def _boots(claim: NodeClaim) -> Booting:
+    going = claim.metadata.deletion_timestamp
+    return Booting(instance=_instance(claim), requested_at=claim.billed_from, going=going)
+
+
 def _asked(claim: NodeClaim) -> Asked:
     """One that was given to its NodePool is Karpenter's, which ends it as it likes."""
-    joined = bool(claim.status.node_name or claim.nodepool)
-    return Asked(name=claim.metadata.name, instance=_instance(claim), zone=claim.zone, joined=joined)
+    joined, made_at = bool(claim.status.node_name or claim.nodepool), claim.billed_from if _instance(claim) else None
+    return Asked(
+        name=claim.metadata.name, instance=_instance(claim), made_at=made_at, zone=claim.zone, joined=joined
+    )  # fmt: skip
 
 
 def _instance(claim: NodeClaim) -> str:

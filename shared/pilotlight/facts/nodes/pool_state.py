@@ -12,15 +12,15 @@ class Booting(msgspec.Struct, frozen=True, kw_only=True):
     """An instance the cloud has begun and the cluster does not have yet.
 
     ``doubt`` says why it may be a node all the same, empty where nothing does: such a one never counts as failed.
-    ``unmade`` is one that only has a name: its machine is not there, and costs nothing. ``going`` is one that is being
-    ended without us: it costs until it is gone, and is no part of its pool's size.
+    ``unmade`` is one that only has a name: its machine is not there, and costs nothing. ``going`` is since when it is
+    being ended without us: it costs until it is gone, and is no part of its pool's size.
     """
 
     instance: str
     requested_at: datetime
     doubt: str = ""
     unmade: bool = False
-    going: bool = False
+    going: datetime | None = None
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +28,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     instance: str = ""  # Empty until its cloud has made it.
+    made_at: datetime | None = None  # None until then.
     zone: str = ""
     joined: bool = False
 

@@ -27,7 +27,7 @@ from pilotlight.facts.workload import LAUNCH_OWED, Finding, PodDemand
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe import known_instances
 from pilotlight.flow.observe.snapshot import GRAIN, Snapshot, ready_for_s
-from pilotlight.flow.observe.vanished_claims import gone_mark
+from pilotlight.flow.observe.vanished_claims import gone_mark, stuck_ends
 from pilotlight.flow.records import lease, ledger, memory_updates, node_marks
 from pilotlight.flow.records.memory_updates import note_late_refusal, note_refusal
 from pilotlight.state_schema.marks import EVENT, Mark
@@ -74,7 +74,7 @@ def settle(deps: Deps, snapshot: Snapshot, last: datetime | None = None) -> Snap
     memory, findings = replace(memory, rests=rests), findings + opened
     findings += known_instances.nodes_without_instance(snapshot.view.nodes, snapshot.pools)
     findings += owed_launches(snapshot.pools) + other_types(odd)
-    findings += known_instances.kept_in_doubt(snapshot.pools, late)
+    findings += known_instances.kept_in_doubt(snapshot.pools, late) + stuck_ends(snapshot.pools, snapshot.now)
     was = ledger.remember(deps.state, deps.name, snapshot.was, memory)
     known_instances.learn(deps, snapshot.pools, snapshot.view.nodes, snapshot.now)
     return replace(snapshot, memory=replace(memory, came=came), was=was, findings=findings)

@@ -6,18 +6,26 @@ forbidden, expire, or come late: the refusal waits for none, and one that comes 
 """
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.pool_state import Asked, LateRefusal, PoolState
+from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import ledger
 from pilotlight.flow.records.memory_updates import never_ready, note_late_refusal
 from pilotlight.state_schema.marks import EVENT, Mark
 
+IN_VAIN = timedelta(minutes=14)
+"""Karpenter ends a machine that is no node after 15 minutes, of which its launch may have taken some seconds."""
+STUCK_AFTER = timedelta(minutes=15)
+STUCK = (
+    "Karpenter deletes the claim of {} since {:%H:%M} UTC, and its machine goes on billing: see Karpenter's log, or "
+    "end it at its cloud"
+)
 UNSAID = "{}: Karpenter deleted it before its node joined"
 
 
@@ -44,25 +52,40 @@ def with_vanished(deps: Deps, snapshot: Snapshot) -> Snapshot:
 
 
 def _refused(deps: Deps, memory: Memory, pool: PoolState, gone: Sequence[Asked], now: datetime) -> Memory:
-    """The memory with one refusal for each zone, in its cloud's words where it said some. What was launched was paid
-    for in vain: as a machine that never became ready, its offering rests for long."""
+    """The memory with one refusal for each zone, in its cloud's words where it said some.
+
+    What was paid for until Karpenter's deadline never became ready: its offering rests for long.
+    """
     told = {late.identity.partition("/")[0]: late for late in pool.ended}
     zones: dict[str, LateRefusal] = {}
     for one in gone:
         unsaid = LateRefusal(identity=gone_mark(one.name), reason="other", message=UNSAID.format(one.name))
         late = told.get(one.name, unsaid)
         zones[one.zone] = late if one.name in told else zones.get(one.zone, late)
-        EVENT.put(deps.state, f"{deps.name}/{late.identity}", Mark(note=one.zone))
+        for heard in dict.fromkeys((gone_mark(one.name), late.identity)):
+            EVENT.put(deps.state, f"{deps.name}/{heard}", Mark(note=one.zone))
     for zone, late in zones.items():
-        if any(one.instance for one in gone if one.zone == zone):
+        made = [one.made_at for one in gone if one.zone == zone and one.made_at is not None]
+        if made and now - min(made) >= IN_VAIN:
             sold = (o for o in deps.offerings if o.pool == pool.name and zone in ("", o.zone or zone))
             for offering in sold:
-                memory = never_ready(memory, offering.name, f"{late.message}; it was launched, and paid for", now)
+                why = f"{late.message}; it was launched at {min(made):%H:%M} UTC, and paid for"
+                memory = never_ready(memory, offering.name, why, now)
         else:
             memory = note_late_refusal(memory, deps.offerings, pool.name, zone, late.reason, late.message, now)
     return memory
 
 
+def stuck_ends(pools: Sequence[PoolState], now: datetime) -> tuple[Finding, ...]:
+    """A finding for each machine that is being ended for so long that something holds it."""
+    return tuple(
+        Finding(subject=f"pool {pool.name}", code="end-stuck", message=STUCK.format(one.instance, one.going))
+        for pool in pools
+        for one in pool.booting
+        if one.going is not None and now - one.going > STUCK_AFTER
+    )
+
+
 def gone_mark(name: str) -> str:
-    """What a refusal is marked as heard by that nobody gave a reason for; its zone is noted."""
+    """What a claim that is gone is marked as heard by, with its zone."""
     return f"{name}/gone"

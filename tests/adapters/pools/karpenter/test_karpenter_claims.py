@@ -185,10 +185,10 @@ def test_what_is_asked_for_is_told_by_its_name_until_it_goes(here: Here) -> None
     server.slow = False
     server.stuck.clear()
     server.launch()
-    (machine,) = server.world.nodes
-    assert state(pools).asked == (Asked(name=name, instance=machine, zone="b"),)
+    (machine,), at = server.world.nodes, server.world.clock.now()
+    assert state(pools).asked == (Asked(name=name, instance=machine, made_at=at, zone="b"),)
     server.world.advance(10 * MINUTE)
-    assert state(pools).asked == (Asked(name=name, instance=machine, zone="b", joined=True),)
+    assert state(pools).asked == (Asked(name=name, instance=machine, made_at=at, zone="b", joined=True),)
 
 
 def test_a_machine_that_karpenter_ends_before_it_joins_costs_until_it_is_gone(here: Here) -> None:
@@ -204,7 +204,7 @@ def test_a_machine_that_karpenter_ends_before_it_joins_costs_until_it_is_gone(he
     server.world.advance(16 * MINUTE)
     told = state(pools)
     assert (told.desired, told.asked, told.refused) == (0, (), ())
-    assert [(one.instance, one.going) for one in told.booting] == [(machine, True)]
+    assert [(one.instance, one.going is not None) for one in told.booting] == [(machine, True)]
     (late,) = told.ended
     assert (late.identity, late.reason) == (f"{name}/going", "other")
     assert "NodeNotFound: not registered" in late.message
