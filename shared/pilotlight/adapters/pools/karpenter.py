@@ -155,32 +155,27 @@ class KarpenterPools:
         return next((claim for claim in mine if instance in (claim.metadata.name, _instance(claim))), None)
 
     def _state(
-        self, name: str, pool: GatedNodePool, claims: Iterable[NodeClaim], short: Sequence[ClaimEvent]
+        self, name: str, pool: GatedNodePool, claims: Iterable[NodeClaim], short: Iterable[ClaimEvent]
     ) -> PoolState:
         now, mine = self._clock.now(), _of_pool(claims, self._called(name))
         live, going = _live(mine), [claim for claim in mine if claim.metadata.deletion_timestamp is not None]
-        late = {claim.metadata.name: why for claim in live if (why := _late(claim, now))}
-        refused = [claim for claim in live if claim.metadata.name in late]
+        late = [_told(claim, "late", why) for claim in live if (why := _late(claim, now))]
+        refused = tuple(told.identity.partition("/")[0] for told in late)
+        said = [_short(told) for told in short if self._is_ours(told, name)]
         return PoolState(
             name=name,
             desired=len(live),
-            booting=tuple(_boots(claim) for claim in mine if claim not in refused and _on_its_way(claim)),
-            refused=tuple(_instance(claim) or claim.metadata.name for claim in refused),
-            refusal=_told(refused[0], "late", late[refused[0].metadata.name])
-            if refused
-            else self._shortage(name, short),
+            booting=tuple(_boots(claim) for claim in mine if _on_its_way(claim)),
+            refused=refused,
+            refusal=next(iter((*late, *said)), None),
             asked=tuple(map(_asked, live)),
-            ended=(*(_ended(claim) for claim in going if not claim.status.node_name), *map(_short, short)),
+            ended=(*(_ended(claim) for claim in going if not claim.status.node_name), *said),
             rules=PoolRules(group=self._called(name), closed=_closed(pool), handed_back=_given(pool)),
         )
 
-    def _shortage(self, pool: str, short: Iterable[ClaimEvent]) -> LateRefusal | None:
-        """What Karpenter said last of a claim of the pool's."""
-        ours = re.compile(rf"{re.escape(self._stem(pool))}-[0-9a-f]{{{HASH}}}")
-        for told in short:
-            if ours.fullmatch(told.involved_object.name):
-                return _short(told)
-        return None
+    def _is_ours(self, told: ClaimEvent, pool: str) -> bool:
+        """Whether it is of a claim of the pool's, which may be gone."""
+        return bool(re.fullmatch(rf"{re.escape(self._stem(pool))}-[0-9a-f]{{{HASH}}}", told.involved_object.name))
 
     def _names(self, pool: str, step: str, numbers: range) -> list[str]:
         """Names of a step's claims: the same for the same step, whoever sends it."""

@@ -57,9 +57,8 @@ REVERTED = (
 
 
 LEFT = (
-    "no pool of the policy names it, and our limit of {limit} GPUs stands: Karpenter buys within it, and no dollars "
-    "are held for that. pilotlight handback --pool {name} gives back what stood before ({before}); or write its pool "
-    "again"
+    "no pool of the policy names it, and our limit of {limit} GPUs stands. Karpenter buys within it, and no dollars are "
+    "held for that. pilotlight handback --pool {name} gives back what stood before ({before}); or name it again"
 )
 
 
