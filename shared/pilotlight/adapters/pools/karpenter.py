@@ -22,7 +22,15 @@ from pilotlight.codec.kubernetes.pages import Listing, ListOf, listing
 from pilotlight.errors import BadRequest, Busy, Denied, Forbidden, PilotlightError, Unavailable, Unsure
 from pilotlight.facts.labels import POOL
 from pilotlight.facts.money.gates import LIMITED
-from pilotlight.facts.nodes.pool_state import Asked, Booting, InstanceState, LateRefusal, PoolRules, PoolState, Reason
+from pilotlight.facts.nodes.pool_state import (
+    AskedNode,
+    Booting,
+    InstanceState,
+    LateRefusal,
+    PoolRules,
+    PoolState,
+    Reason,
+)
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.ports.clouds import OPEN, Gate, KubernetesApi
 from pilotlight.ports.state import Clock
@@ -90,7 +98,7 @@ class KarpenterPools:
                 rules = self._pools[pool]
                 body = node_claim(found, self._called(pool), name, rules.instance_type, rules.capacity_type, zone)
                 self._create(body, gate if not n else OPEN, first=not n)
-            return PoolState(name=pool, desired=to, asked=tuple(Asked(name=name, zone=zone) for name in names))
+            return PoolState(name=pool, desired=to, asked=tuple(AskedNode(name=name, zone=zone) for name in names))
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         with self._lock:
@@ -208,10 +216,10 @@ def _boots(claim: NodeClaim) -> Booting:
     return Booting(instance=_instance(claim), requested_at=claim.billed_from, going=going)
 
 
-def _asked(claim: NodeClaim) -> Asked:
+def _asked(claim: NodeClaim) -> AskedNode:
     """One that was given to its NodePool is Karpenter's, which ends it as it likes."""
     joined, made_at = bool(claim.status.node_name or claim.nodepool), claim.billed_from if _instance(claim) else None
-    return Asked(
+    return AskedNode(
         name=claim.metadata.name, instance=_instance(claim), made_at=made_at, zone=claim.zone, joined=joined
     )  # fmt: skip
 

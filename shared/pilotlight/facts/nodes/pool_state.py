@@ -23,7 +23,7 @@ class Booting(msgspec.Struct, frozen=True, kw_only=True):
     going: datetime | None = None
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class AskedNode(msgspec.Struct, frozen=True, kw_only=True):
     """One node as it was asked for, by a name of ours. Gone before it ``joined``, and not by us, it was refused."""
 
     name: str
@@ -78,7 +78,7 @@ class PoolState(msgspec.Struct, frozen=True, kw_only=True):
     refusal: LateRefusal | None = None  # Why it is smaller than desired, where the last launch failed.
     owed: int = 0  # Nodes that are missing so: the cloud may launch them at any time, or never.
     refused: tuple[str, ...] = ()  # Instances that are missing so, by names that call them off: not among ``owed``.
-    asked: tuple[Asked, ...] = ()  # Its nodes by the names that they were asked for, where its cloud keeps those.
+    asked: tuple[AskedNode, ...] = ()  # Its nodes by the names that they were asked for, where its cloud keeps those.
     ended: tuple[LateRefusal, ...] = ()  # What is said of such that go or are gone; the name, then "/", begins each.
     rules: PoolRules | None = None  # None where the cloud tells none.
     paid: tuple[Paid, ...] = ()  # What its nodes may run on at no further cost.

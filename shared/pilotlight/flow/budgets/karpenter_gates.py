@@ -57,8 +57,8 @@ REVERTED = (
 
 
 LEFT = (
-    "no pool of the policy names it, and our limit of {limit} GPUs stands. Karpenter buys within it, and no dollars are "
-    "held for that. pilotlight handback --pool {name} gives back what stood before ({before}); or name it again"
+    "no pool of the policy names it, and our limit of {limit} GPUs stands. Karpenter buys within it, and no dollars "
+    "are held for that. pilotlight handback --pool {name} gives back what stood before ({before}); or name it again"
 )
 
 
@@ -198,9 +198,7 @@ class _Keeper:
         limit = 0 if gate.closed else gate.seen.gpus + nodes * gate.gpus
         limit = limit if state.cap is None else min(limit, state.cap)
         self.limits.append(replace(kept, limit=limit))
-        anew = state.before is None and not state.given and state.nodepool in self.snapshot.memory.gates
-        if anew or (state.wrote is not None and (state.limit is None or state.limit > state.wrote)):
-            self.findings.append(_reverted(state))
+        self.findings += _reverted(state, self.snapshot.memory.gates)
         if limit == state.limit and state.before is not None:
             return state
         ours = replace(state, limit=limit, before=state.written if state.before is None else state.before)
@@ -260,8 +258,12 @@ def _left(state: GateState) -> Finding:
     return Finding(subject=f"NodePool {state.nodepool}", code="gate-left", message=message)
 
 
-def _reverted(state: GateState) -> Finding:
+def _reverted(state: GateState, ours: Sequence[str]) -> list[Finding]:
+    """A finding where another hand has raised a limit of ours, or replaced its NodePool whole."""
+    anew = state.before is None and not state.given and state.nodepool in ours
+    if not anew and (state.wrote is None or (state.limit is not None and state.limit <= state.wrote)):
+        return []
     who = ", ".join(state.managers[:3]) or "another hand"
-    now, ours = state.written or "none", "gone with its annotations" if state.wrote is None else state.wrote
-    message = REVERTED.format(who=who, name=state.nodepool, now=now, ours=ours, field=IGNORED)
-    return Finding(subject=f"NodePool {state.nodepool}", code="gate-reverted", message=message)
+    now, last = state.written or "none", "gone with its annotations" if state.wrote is None else state.wrote
+    message = REVERTED.format(who=who, name=state.nodepool, now=now, ours=last, field=IGNORED)
+    return [Finding(subject=f"NodePool {state.nodepool}", code="gate-reverted", message=message)]

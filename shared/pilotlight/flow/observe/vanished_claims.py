@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from pilotlight.facts.memory import Memory
-from pilotlight.facts.nodes.pool_state import Asked, LateRefusal, PoolState
+from pilotlight.facts.nodes.pool_state import AskedNode, LateRefusal, PoolState
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
@@ -51,7 +51,7 @@ def with_vanished(deps: Deps, snapshot: Snapshot) -> Snapshot:
     )  # fmt: skip
 
 
-def _refused(deps: Deps, memory: Memory, pool: PoolState, gone: Sequence[Asked], now: datetime) -> Memory:
+def _refused(deps: Deps, memory: Memory, pool: PoolState, gone: Sequence[AskedNode], now: datetime) -> Memory:
     """The memory with one refusal for each zone, in its cloud's words where it said some.
 
     What was paid for until Karpenter's deadline never became ready: its offering rests for long.

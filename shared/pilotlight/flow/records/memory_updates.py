@@ -12,7 +12,7 @@ from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import Buy
 from pilotlight.facts.memory import Backoff, Flaps, Memory, Tally
 from pilotlight.facts.nodes.first_work import with_seen
-from pilotlight.facts.nodes.pool_state import Asked, InFlight
+from pilotlight.facts.nodes.pool_state import AskedNode, InFlight
 from pilotlight.facts.workload import PodDemand
 from pilotlight.flow.records.ledger import CLOUD_SKEW
 from pilotlight.units import Seconds, clock_seconds
@@ -62,7 +62,7 @@ def note_late_refusal(
     return memory
 
 
-def note_asked(memory: Memory, pool: str, asked: Sequence[Asked]) -> Memory:
+def note_asked(memory: Memory, pool: str, asked: Sequence[AskedNode]) -> Memory:
     """These were asked for by their names."""
     fresh = (*memory.asked.get(pool, ()), *asked)
     return msgspec.structs.replace(memory, asked={**memory.asked, pool: fresh}) if asked else memory

@@ -11,7 +11,7 @@ from small_cloud import world
 from pilotlight.adapters.cluster.kubernetes.transport import Missing
 from pilotlight.adapters.pools.karpenter import KarpenterPools
 from pilotlight.errors import BadRequest, Denied, Forbidden, Unavailable, Unsure
-from pilotlight.facts.nodes.pool_state import Asked, InstanceState, PoolState
+from pilotlight.facts.nodes.pool_state import AskedNode, InstanceState, PoolState
 from pilotlight.facts.policy import PoolPolicy
 
 MINUTE = 60
@@ -181,14 +181,14 @@ def test_what_is_asked_for_is_told_by_its_name_until_it_goes(here: Here) -> None
     server.slow = True
     (name,) = [one.name for one in pools.grow("one", 1, "b").asked]
     assert [name] == posted(server)
-    assert state(pools).asked == (Asked(name=name, zone="b"),)
+    assert state(pools).asked == (AskedNode(name=name, zone="b"),)
     server.slow = False
     server.stuck.clear()
     server.launch()
     (machine,), at = server.world.nodes, server.world.clock.now()
-    assert state(pools).asked == (Asked(name=name, instance=machine, made_at=at, zone="b"),)
+    assert state(pools).asked == (AskedNode(name=name, instance=machine, made_at=at, zone="b"),)
     server.world.advance(10 * MINUTE)
-    assert state(pools).asked == (Asked(name=name, instance=machine, made_at=at, zone="b", joined=True),)
+    assert state(pools).asked == (AskedNode(name=name, instance=machine, made_at=at, zone="b", joined=True),)
 
 
 def test_a_machine_that_karpenter_ends_before_it_joins_costs_until_it_is_gone(here: Here) -> None:
