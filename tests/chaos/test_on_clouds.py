@@ -91,7 +91,7 @@ def test_an_adapter_that_asks_twice_by_other_names_is_caught(monkeypatch: pytest
     assert any("double_buys" in each for each in found)
 
 
-AMID = {"gke": (on_gke, (0, 4)), "karpenter": (on_karpenter, (0, 3)), "queue": (on_queue, (9, 14))}
+AMID = {"gke": (on_gke, (0, 4)), "karpenter": (on_karpenter, (4, 11)), "queue": (on_queue, (9, 14))}
 
 
 @pytest.mark.parametrize("cloud", AMID)
@@ -157,9 +157,18 @@ def test_an_adapter_that_posts_twice_by_other_names_is_caught(monkeypatch: pytes
             return change(api, method, path, {**body, "metadata": meta}, OPEN)
 
     monkeypatch.setattr(Api, "change", twice)
-    with on_karpenter(33, patch=monkeypatch):
-        found = broken(run(33, 16))
+    with on_karpenter(13, patch=monkeypatch):
+        found = broken(run(13, 16))
     assert any("double_buys" in each for each in found)
+
+
+def test_a_claim_that_is_gone_and_no_refusal_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: nobody hears what Karpenter deletes before its node joined, and it is asked for in its rest."""
+    gone = Bug("flow.observe.vanished_claims:with_vanished", "if gone else memory", "if () else memory")
+    plant(gone, monkeypatch.setattr)
+    with on_karpenter(17, patch=monkeypatch):
+        found = broken(run(17, 16, MORE))
+    assert any("ignored_refusals" in each for each in found)
 
 
 QUEUE_SEED = 19

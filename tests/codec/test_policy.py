@@ -125,7 +125,16 @@ WRONG = {
     ),
     "one node pool under two names": (
         f"pools: {{a: {{{POOL}, cluster_pool: x}}, b: {{{POOL}, cluster_pool: x}}}}",
-        "pools.b.cluster_pool: is that of pool a too",
+        "pools.b.cluster_pool: x is that of pool a too",
+    ),
+    "one NodePool under two clouds": (
+        "pools: {a: {cloud: eks, instance_type: g, cluster_pool: 'karpenter:x'}, "
+        "b: {cloud: aks, instance_type: g, cluster_pool: 'karpenter:x'}}",
+        "pools.b.cluster_pool: x is that of pool a too",
+    ),
+    "one NodePool as a gate and bought for by claims": (
+        f"pools: {{x: {{{POOL}}}, b: {{{POOL}, cluster_pool: 'karpenter:x'}}}}",
+        "pools.b.cluster_pool: x is that of pool x too: one node pool has one owner",
     ),
     "flex-start that is kept lit": (
         "pools: {q: {cloud: gke, instance_type: a3, capacity_type: flex-start, min: 1}}",

@@ -1,14 +1,16 @@
 """Karpenter over the small world, for claims that somebody makes by hand: what becomes of them, and its own deadlines.
 
 Written from kubernetes-sigs/karpenter, ``nodeclaim/lifecycle`` and ``nodeclaim/garbagecollection``: a claim that no
-machine is left for is deleted at once with a Warning; a claim of a machine that went is deleted; a deleted claim stays
-until its node has drained. It knows no NodePool for a claim without its label.
+machine is left for is deleted at once with a Warning; one that is not launched after 5 minutes, or no node after 15, is
+deleted without a word (``liveness``); a claim of a machine that went is deleted; a deleted claim stays until its node
+has drained. It knows no NodePool for a claim without its label.
 """
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Literal
 
 from api_server import Asked, api_server
 from api_store import Json
@@ -24,6 +26,8 @@ from pilotlight.facts.policy import PoolPolicy
 from pilotlight.world.simulation import World
 
 POOL, GPU = "pilotlight.dev/pool", "nvidia.com/gpu"
+LAUNCHED_WITHIN, NODE_WITHIN = timedelta(minutes=5), timedelta(minutes=15)
+"""Karpenter's own: ``launchTimeout`` and ``registrationTimeout``."""
 CLASS = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "gpu"}
 
 
@@ -33,13 +37,17 @@ class KarpenterWorld(WorldApi):
 
     ``machines`` are the world's nodes by claim. What is posted while it is ``slow`` is ``stuck``: it is launched once
     it is taken out there. ``draining`` claims stay while they are deleted, until ``end``. ``dead`` machines never join.
-    ``kept`` are the claims as they were posted.
+    ``kept`` are the claims as they were posted. While it is ``idle`` it keeps no deadline. ``events`` are told, or
+    never, as where they are forbidden or have expired, or later: by ``tell``.
     """
 
     machines: dict[str, str] = field(default_factory=dict)
     slow: bool = False
     draining: bool = False
     dead: bool = False
+    idle: bool = False
+    events: Literal["told", "never", "later"] = "told"
+    untold: list[Json] = field(default_factory=list)
     kept: list[Json] = field(default_factory=list)
     stuck: set[str] = field(default_factory=set)
 
@@ -80,6 +88,9 @@ class KarpenterWorld(WorldApi):
         for claim in self.claims():
             name = claim["metadata"]["name"]
             machine = self.machines.get(name)
+            if self._overdue(claim):
+                self.give_up(claim)
+                continue
             if machine is None:
                 continue
             node = self.world.nodes.get(machine)
@@ -88,6 +99,25 @@ class KarpenterWorld(WorldApi):
                 del self.machines[name]
             elif node.joined and not self.dead and claim.get("status", {}).get("nodeName") != machine:
                 self.store.write(resource, {**claim, "status": {**claim["status"], "nodeName": machine}})
+
+    def _overdue(self, claim: Json) -> bool:
+        """Not launched after 5 minutes, or no node after 15."""
+        if self.idle or "deletionTimestamp" in claim["metadata"]:
+            return False
+        age = self.world.clock.now() - datetime.fromisoformat(claim["metadata"]["creationTimestamp"])
+        status = claim.get("status", {})
+        most = None if status.get("nodeName") else NODE_WITHIN if status.get("providerID") else LAUNCHED_WITHIN
+        return most is not None and age >= most
+
+    def give_up(self, claim: Json) -> None:
+        """Delete a claim by its deadline: while it is ``draining`` its machine stays, and bills."""
+        name, resource = claim["metadata"]["name"], self.store.resource("nodeclaims")
+        self.stuck.discard(name)
+        if self.draining and name in self.machines:
+            self.store.write(resource, {**claim, "metadata": {**claim["metadata"], "deletionTimestamp": self.stamp()}})
+        else:
+            self.store.drop(resource, ("", name))
+            self._end(name)
 
     def launch(self) -> None:
         """Launch what was asked for and is not there; what no machine is left for is deleted, with an Event."""
@@ -116,7 +146,7 @@ class KarpenterWorld(WorldApi):
 
     def event(self, claim: str, why: str) -> None:
         """What Karpenter says of a claim that it deletes."""
-        self.add(
+        self.untold.append(
             {
                 "apiVersion": "v1",
                 "kind": "Event",
@@ -128,6 +158,14 @@ class KarpenterWorld(WorldApi):
                 "lastTimestamp": self.stamp(),
             }
         )
+        if self.events == "told":
+            self.tell()
+
+    def tell(self) -> None:
+        """Events that were held back come, but those that never do."""
+        for event in self.untold if self.events != "never" else ():
+            self.add(event)
+        self.untold.clear()
 
     def end(self) -> None:
         """What drains is gone."""

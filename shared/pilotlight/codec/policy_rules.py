@@ -118,12 +118,16 @@ def _renewals(policy: Policy) -> Iterator[Problem]:
 
 
 def _shared_cluster_pools(policy: Policy) -> Iterator[Problem]:
-    """Two pools of one node group would each think it theirs."""
-    owner: dict[tuple[str, str], str] = {}
+    """Two pools of one node group would each think it theirs; so would a gate and what is bought for by claims.
+
+    A node's label names its pool and no cloud: one name is one pool, under whatever clouds.
+    """
+    owner: dict[str, str] = {}
     for name, pool in policy.pools.items():
-        first = owner.setdefault((pool.cloud, pool.cluster_pool or name), name)
+        called = pool.nodepool or pool.cluster_pool or name
+        first = owner.setdefault(called, name)
         if first != name:
-            yield f"pools.{name}.cluster_pool", f"is that of pool {first} too: one node pool has one owner"
+            yield f"pools.{name}.cluster_pool", f"{called} is that of pool {first} too: one node pool has one owner"
 
 
 def _flex_start(path: str, pool: PoolPolicy) -> Iterator[Problem]:

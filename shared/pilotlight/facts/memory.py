@@ -13,7 +13,7 @@ import msgspec
 from pilotlight.facts.capacity import Resources
 from pilotlight.facts.fit.claimed_devices import DeviceKind
 from pilotlight.facts.nodes.first_work import FirstWork
-from pilotlight.facts.nodes.pool_state import InFlight
+from pilotlight.facts.nodes.pool_state import AskedNode, InFlight
 from pilotlight.facts.offers.spot_history import Lives
 from pilotlight.facts.workload import WorkloadClass
 from pilotlight.units import Seconds
@@ -251,9 +251,11 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     started: dict[str, tuple[Seconds, ...]] = {}
     counted_to: datetime | None = None  # Creation of the youngest pod whose demand is in ``hits``.
     sizes: dict[str, int] = {}  # The pools' desired sizes as we left them.
+    gates: tuple[str, ...] = ()  # NodePools of Karpenter with a limit of ours.
+    asked: dict[str, tuple[AskedNode, ...]] = {}  # By pool, what was asked for by name and is no node yet.
     turns: tuple[Turn, ...] = ()  # Changes of the last ten minutes.
     flaps: dict[str, Flaps] = {}  # By pool.
-    in_flight: tuple[InFlight, ...] = ()  # Asked for, and still boots.
+    in_flight: tuple[InFlight, ...] = ()  # AskedNode for, and still boots.
     came: tuple[InFlight, ...] = ()  # Ready, and its pods are not bound yet: nothing more is bought for them.
     overdue: tuple[InFlight, ...] = ()  # What a gang waits for past its deadline.
     floors: dict[str, datetime] = {}  # Pools whose cloud keeps their last node, and until when that is believed.

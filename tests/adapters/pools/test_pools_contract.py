@@ -112,7 +112,7 @@ def _pool(here: Ports, name: str) -> PoolState:
     state = next(p for p in here.pools.describe() if p.name == name)
     nodes = {node.instance for node in here.cluster.observe().nodes}
     return msgspec.structs.replace(
-        state, booting=tuple(b for b in state.booting if b.instance not in nodes), rules=None
+        state, booting=tuple(b for b in state.booting if b.instance not in nodes), rules=None, asked=()
     )
 
 

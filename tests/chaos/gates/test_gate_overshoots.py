@@ -62,6 +62,10 @@ BUGS = {
         "lost answer",
         Bug(f"{WRITES}._limited", "ours if isinstance(no, Retry) else state", "state"),
     ),
+    "what claims say is not looked at": (
+        "says fewer",
+        Bug(f"{COUNTS}:refusal", "for claim in state.claims:", "for claim in ():"),
+    ),
     "dollars behind an open limit are free to others": (
         "planned before",
         Bug(f"{WRITES}.write_limits", "max(open_nodes(each, gate.seen, gate.gpus) for each in (stood, stands))", "0"),
@@ -69,7 +73,11 @@ BUGS = {
 }
 
 
-RARE = {"nothing stays free for drift": 199, "a share is of those that stay alone": 838}
+RARE = {
+    "a share is of those that stay alone": 1382,
+    "what claims say is not looked at": 335,
+    "dollars behind an open limit are free to others": 382,
+}
 """Seeds whose walks show what few do."""
 
 

@@ -1,8 +1,8 @@
 """A gate over a Karpenter that overshoots: one kind of fault a walk, as its seed chooses, among everyday events.
 
 Sources of the faults: kubernetes-sigs/karpenter, ``pkg/controllers/state`` (what is marked for deletion is uncounted,
-an initialised node counts what it shows), ``disruption`` (replacements run beside), ``nodeclaim/expiration``; claims of
-a NodePool go with it by their owner references; Kubernetes, "Server-Side Apply".
+an initialised node counts what it shows, a claim what it says), ``disruption`` (replacements run beside),
+``nodeclaim/expiration``; claims of a NodePool go with it by their owner references; Kubernetes, "Server-Side Apply".
 """
 
 from collections.abc import Callable
@@ -36,8 +36,11 @@ FAULTS = (
     "409",
     "lost answer",
     "planned before",
+    "says fewer",
 )
 STEPS = 40
+MOST = 99
+"""More machines than any walk has dollars for: a pool that is refused opens none."""
 LIMITS = "PATCH .*/nodepools/gpu"
 
 
@@ -78,6 +81,7 @@ class GateWalk:
         self.karpenter = self.site.karpenter
         self.judge = GateJudge(dollars)
         self.pods = self.amid = 0
+        self.told: set[str] = set()
         self.owner = self.chance.choice(("400", "24"))
         surge = self.chance.choice(("1", "2", "50%")) if self.fault in ("drift", "consolidation") else "0"
         reason = {"drift": "Drifted", "consolidation": "Underutilized"}.get(self.fault, "Empty")
@@ -109,6 +113,7 @@ class GateWalk:
             "409": self.conflicts,
             "lost answer": self.lost,
             "planned before": self.plan,
+            "says fewer": self.fewer,
         }[self.fault]
         for _ in range(STEPS):
             does = self.chance.choice((*self.everyday(), own, own))
@@ -139,7 +144,8 @@ class GateWalk:
         limit = int(self.karpenter.limit("gpu") or 0)
         free = (min(limit, 400) - self.karpenter.counts("gpu")) // 8
         most = (int(self.owner) - self.karpenter.counts("gpu")) // 8
-        self.judge.ends(free, most, 0 if self.surge == "0" else 3, self.did)
+        kept_free = 0 if self.surge == "0" else 3
+        self.judge.ends(free, most, MOST if self.fault == "says fewer" else kept_free, self.did)
         if self.server.lines("DELETE .*/nodeclaims"):
             self.judge.found.append("a claim of Karpenter's was deleted by us")
         return self.judge.found
@@ -299,6 +305,16 @@ class GateWalk:
         self.judge.lost(may)
         for claim in made:
             self.server.add({**claim, "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim"})
+
+    def fewer(self) -> None:
+        """A NodeOverlay says one GPU of what is launched, until that is a node."""
+        before = self.machines()
+        self.karpenter.gpus, gpus = 1, self.karpenter.gpus
+        bought = self.karpenter.launch("gpu", self.chance.randint(1, 9))
+        self.karpenter.gpus = gpus
+        if bought and not self.told.intersection(before):
+            self.judge.opens("claims say fewer GPUs than they have")
+        self.told |= self.machines().keys() - before.keys()
 
     def patch(self, change: dict[str, Any]) -> None:
         """Another hand writes the NodePool."""

@@ -1,11 +1,13 @@
 """The chaos harness with Karpenter's claims as its cloud: real requests to an API server's stand-in, which fail.
 
 As ``asg_hazard``, whose luck decides. Here a claim is taken on whatever there is: it is deleted at once, or waits to be
-launched in the middle of any later look, until it is called off.
+launched in the middle of any later look, until it is called off. Karpenter deletes by itself what it did not launch in
+5 minutes, and machines that are no node in 15, of which some stay a while and bill; in one seed of three it keeps no
+deadline. It says why in an Event, never, or later; some pools have nothing left for many claims in a row.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from random import Random
@@ -26,9 +28,10 @@ from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
 from pilotlight.adapters.cluster.kubernetes.transport import Api, Patience
 from pilotlight.adapters.pools.karpenter import KarpenterPools
 from pilotlight.errors import Busy, NoCapacity, QuotaExceeded, Throttled
+from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import PoolPolicy
-from pilotlight.ports.clouds import CloudAccount
-from pilotlight.units import Seconds
+from pilotlight.ports.clouds import OPEN, CloudAccount, Gate
+from pilotlight.units import HOUR, Seconds
 from pilotlight.world.faults import Faults
 from pilotlight.world.simulation import World
 
@@ -36,6 +39,11 @@ WAITS, NONE_LEFT, TRIES = 0.3, 0.3, 0.05
 """So many claims wait, or find nothing left; in so many of the looks one that waits is launched meanwhile."""
 HOPELESS = 2
 """So many that wait are launched never, also after the seed's luck is calm: they are to be called off."""
+NEVER_JOIN, DRY = 0.08, 0.15
+"""So many machines never join; so many claims begin a drought of their pool, which ends after ``DROUGHT`` claims."""
+DROUGHT = 8
+REST_S, FORGOT_S, UNHEARD = 54.0, 1800.0, 2
+"""What is refused in a row rests twice as long each time, but for so many: a worker died before it noted one."""
 CHANGE = "(POST|DELETE) .*/nodeclaims"
 ONCE = Patience(tries=1)
 
@@ -57,6 +65,10 @@ class ChaosKarpenter(KarpenterWorld):
     never: set[str] = field(default_factory=set)
     vanished: Counter[str] = field(default_factory=Counter)
     claim_of: dict[str, str] = field(default_factory=dict)
+    dry: Counter[str] = field(default_factory=Counter)
+    asked_s: dict[str, Seconds] = field(default_factory=dict)
+    refused_s: dict[str, Seconds] = field(default_factory=dict)
+    in_a_row: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -73,11 +85,12 @@ class ChaosKarpenter(KarpenterWorld):
         name = asked.path.rpartition("/")[2]
         if "/nodeclaims" in asked.path and asked.method == "GET":
             self._launch_some()
+            self._say_some()
         if "/nodeclaims" not in asked.path or asked.method == "GET":
             return super().answer(asked)
         if asked.method == "POST":
             posted = asked.json()["metadata"]["name"]
-            self.asked_by[posted] = self.late
+            self.asked_by[posted], self.asked_s[posted] = self.late, self.world.now_s
             self.slow = (self.tries < 1.0 or self.hopeless > 0) and self.dice.random() < WAITS
             if self.slow and self.hopeless and self.dice.random() < 0.7:
                 self.hopeless -= 1
@@ -89,7 +102,13 @@ class ChaosKarpenter(KarpenterWorld):
             return super().answer(asked)
 
     def none_left(self) -> bool:
-        """Some find nothing, until all is calm."""
+        """Some find nothing, until all is calm; a drought goes on."""
+        pool = _pool_of(self.kept[-1])
+        if self.tries < 1.0 and not self.dry[pool] and self.dice.random() < DRY:
+            self.dry[pool] = DROUGHT
+        if self.dry[pool]:
+            self.dry[pool] -= 1
+            return True
         if self.short or (self.tries < 1.0 and self.dice.random() < NONE_LEFT):
             self.short = False
             return True
@@ -102,9 +121,42 @@ class ChaosKarpenter(KarpenterWorld):
                     self.stuck.discard(name)
                     self.launch()
 
+    def _say_some(self) -> None:
+        """Events come by and by, and ends that were stuck."""
+        if self.dice.random() < self.tries:
+            self.events = "later"
+            self.tell()
+            self.end()
+
+    def give_up(self, claim: Json) -> None:
+        """By its deadline; some machines stay a while, and bill."""
+        launched = claim["metadata"]["name"] in self.machines
+        self.draining = launched and self.dice.random() < 0.3
+        self.vanished[_pool_of(claim)] += not launched
+        self._note_refused(claim)
+        super().give_up(claim)
+        self.draining = False
+
+    def _note_refused(self, claim: Json) -> None:
+        pool, now_s = _pool_of(claim), self.world.now_s
+        last_s = self.refused_s.get(pool, now_s - 2 * FORGOT_S)
+        if self.asked_s[claim["metadata"]["name"]] > last_s:
+            self.in_a_row[pool] = 1 if now_s - last_s > FORGOT_S else self.in_a_row[pool] + 1
+        self.refused_s[pool] = now_s
+
+    def asked_too_soon(self, pool: str, looked_s: Seconds) -> bool:
+        """Whether a pool is asked for in its rest, by a look that began after its last claim was gone."""
+        gone_s, refused = self.refused_s.get(pool, looked_s), self.in_a_row[pool] - UNHEARD
+        rests_s = min(FORGOT_S, REST_S * 2 ** (refused - 1)) if refused > 0 else 0.0
+        return gone_s < looked_s and self.world.now_s < gone_s + rests_s
+
     def launch(self) -> None:
-        """As Karpenter launches; whose claim each node is stays known."""
+        """As Karpenter launches; whose claim each node is stays known. Some never join."""
+        faults = self.world.faults
+        if self.tries < 1.0 and not self.idle and self.dice.random() < NEVER_JOIN:
+            self.world.set_faults(replace(faults, boot_s=24 * HOUR))
         super().launch()
+        self.world.set_faults(faults)
         self.claim_of |= {node: claim for claim, node in self.machines.items()}
 
     def _drains(self, asked: Asked) -> bool:
@@ -116,14 +168,16 @@ class ChaosKarpenter(KarpenterWorld):
 
     def event(self, claim: str, why: str) -> None:
         """Karpenter deletes a claim by itself: what was asked for is never made, and never called off."""
+        self.events = self.dice.choice(("told", "never", "later"))
         super().event(claim, why)
         (posted,) = [one for one in self.kept if one["metadata"]["name"] == claim]
-        self.vanished[posted["metadata"]["labels"]["pilotlight.dev/pool"]] += 1
+        self.vanished[_pool_of(posted)] += 1
+        self._note_refused(posted)
 
     def owes(self, pool: str) -> int:
         """Claims of a pool that wait."""
         waiting = [claim for claim in self.claims() if claim["metadata"]["name"] in self.stuck]
-        return sum(claim["metadata"]["labels"]["pilotlight.dev/pool"] == pool for claim in waiting)
+        return sum(_pool_of(claim) == pool for claim in waiting)
 
     def changes(self) -> list[str]:
         """What was asked for."""
@@ -149,6 +203,23 @@ class KarpenterHazard(AsgHazard):
     tries = TRIES
     refusals = {Throttled: 429, Busy: 429, NoCapacity: 403, QuotaExceeded: 403}  # noqa: RUF012  # As the class above.
 
+    looked_s: Seconds = 0.0
+
+    def describe(self) -> Sequence[PoolState]:
+        """As it tells it: what was gone before is known."""
+        began_s = self._aws.world.now_s
+        told = super().describe()
+        self.looked_s = began_s
+        return told
+
+    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
+        """Looked at: what was refused a moment ago rests."""
+        karpenter: ChaosKarpenter = self._aws
+        if karpenter.asked_too_soon(pool, self.looked_s):
+            refused = f"{karpenter.in_a_row[pool]} refusals in a row"
+            self._invariants.broke("ignored_refusals", f"{pool} is asked for again in its rest after {refused}")
+        return super().grow(pool, to, zone, gate=gate, token=token)
+
     def _open(self, account: CloudAccount) -> Any:
         source = source_of("kubeconfig-env:TEST", {"TEST": self._aws.kubeconfig()})
         fleet = self._aws.world.fleet.pools
@@ -165,6 +236,11 @@ class KarpenterHazard(AsgHazard):
         return Fault(known or self._aws.dice.choice(lost), "after" if after else "before", method)
 
 
+def _pool_of(claim: Json) -> str:
+    name: str = claim["metadata"]["labels"]["pilotlight.dev/pool"]
+    return name
+
+
 @contextmanager
 def on_karpenter(seed: int, *, patch: pytest.MonkeyPatch) -> Iterator[list[ChaosKarpenter]]:
     """Runs of the harness have the adapter as their cloud: the servers that they opened, in order."""
@@ -175,7 +251,7 @@ def on_karpenter(seed: int, *, patch: pytest.MonkeyPatch) -> Iterator[list[Chaos
             world: World, hazard: Hazard, invariants: Invariants, off_s: Seconds = 0.0, *, silent: bool = False
         ) -> KarpenterHazard:
             if id(world) not in opened:
-                made = ChaosKarpenter(world=world, dice=Random(f"karpenter/{seed}/{len(opened)}"))
+                made = ChaosKarpenter(world=world, dice=Random(f"karpenter/{seed}/{len(opened)}"), idle=seed % 3 == 1)
                 stack.enter_context(api_server(made))
                 opened[id(world)] = made
                 invariants.owed, invariants.vanished = made.owes, made.vanished.__getitem__

@@ -147,6 +147,14 @@ REFUSALS = [
     ("a node that has not begun yet shows nothing", {}, [_node("n", 0)], ""),
     ("a sick GPU is no sharing", {}, [_node("n", 7, **INIT)], ""),
     ("what cannot be read", {"unread": "spec: oh"}, [], "cannot be read"),
+    (
+        "an overlay: its claims say fewer",
+        {"claims": (GateClaim(name="c", gpus=1, type="p4d"),)},
+        [],
+        "NodeClaim c says 1 GPU",
+    ),
+    ("a claim of a type that it had before", {"claims": (GateClaim(name="c", gpus=4, type="p3"),)}, [], ""),
+    ("a claim that is not launched says nothing", {"claims": (GateClaim(name="c"),)}, [], ""),
 ]
 
 

@@ -1,8 +1,10 @@
 """The flows with Karpenter's claims as the cloud: lost answers, shortages, and machines that never join."""
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -11,8 +13,10 @@ from karpenter_claims import KarpenterWorld, claim_pools, on_claims
 from stage import Stage
 
 from pilotlight.errors import Retry
+from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import PoolPolicy
+from pilotlight.flow.records import ledger
 from pilotlight.state_schema.billing_records import HOLD
 from pilotlight.units import HOUR
 from pilotlight.world.faults import Faults
@@ -65,6 +69,128 @@ def test_a_shortage_deletes_the_claim_and_its_pod_goes_elsewhere() -> None:
         assert len(list(HOLD.scan(stage.deps.state, ""))) == 1
 
 
+def looks(stage: Stage, server: KarpenterWorld, minutes: int) -> None:
+    """So many minutes, in each of which Karpenter acts before we look."""
+    for _ in range(minutes):
+        stage.wait(60)
+        server.reconcile()
+        with suppress(Retry):
+            stage.tick()
+
+
+def tries(server: KarpenterWorld) -> Counter[str]:
+    """Claims that were posted, by their pools."""
+    return Counter(claim["metadata"]["labels"]["pilotlight.dev/pool"] for claim in server.kept)
+
+
+def holds(stage: Stage) -> list[str]:
+    """Pools of nodes that dollars are held for."""
+    return [entry.value.terms.pool for entry in HOLD.scan(stage.deps.state, "")]
+
+
+def test_a_claim_that_is_gone_is_a_refusal_though_no_event_says_so() -> None:
+    """Events are forbidden, or expire: the offering rests at the next look, and longer after each refusal."""
+    with on_karpenter(budgets=(BUDGET,)) as (stage, server):
+        server.events = "never"
+        stage.world.set_faults(Faults(shortage=1.0))
+        stage.event(stage.submit("a", workload_class="batch", run_s=2 * HOUR))
+        looks(stage, server, 60)
+        assert max(tries(server).values()) <= 7
+        (rest,) = [one for one in memory(stage).backoffs if one.offering.startswith("one/")]
+        assert ("Karpenter deleted it before its node joined" in rest.why, holds(stage)) == (True, [])
+
+
+def test_an_event_that_comes_late_mends_the_reason_of_its_own_refusal_alone() -> None:
+    """It counts no refusal twice."""
+    with on_karpenter(budgets=(BUDGET,)) as (stage, server):
+        server.events = "later"
+        stage.world.set_faults(Faults(quota_nodes=0))
+        stage.event(stage.submit("a", workload_class="batch", run_s=2 * HOUR))
+        looks(stage, server, 1)
+        server.tell()
+        looks(stage, server, 1)
+        told = {one.offering.split("/")[0]: (one.tries, "quota" in one.why) for one in memory(stage).backoffs}
+        assert told == {"one": (1, True), "eight": (1, True)}
+
+
+def test_a_burst_of_pods_buys_a_refused_offering_once() -> None:
+    """Each event looks by itself, between two ticks: the first of them hears that the claim is gone."""
+    with on_karpenter(budgets=(BUDGET,)) as (stage, server):
+        server.events = "never"
+        stage.world.set_faults(Faults(shortage=1.0))
+        for name in "abcdef":
+            stage.event(stage.submit(name, workload_class="batch", run_s=2 * HOUR))
+        assert max(tries(server).values()) == 1
+
+
+def test_a_claim_that_karpenter_gives_up_unlaunched_is_a_refusal() -> None:
+    """After five minutes, by Karpenter itself: its pod goes elsewhere, and each try waits longer."""
+    with on_karpenter(budgets=(BUDGET,)) as (stage, server):
+        server.slow = True
+        stage.event(stage.submit("a", workload_class="batch", run_s=2 * HOUR))
+        looks(stage, server, 180)
+        assert server.lines(DELETE) == []
+        assert tries(server).keys() == {"one", "eight"}
+        assert tries(server).total() <= 18
+
+
+def test_machines_that_never_join_are_launched_once_an_hour_and_paid_until_they_are_gone() -> None:
+    """Karpenter gives each up after 15 minutes: nothing is held for it then, and its offering rests for an hour."""
+    with on_karpenter(budgets=(BUDGET,), faults=Faults(boot_s=7 * HOUR)) as (stage, server):
+        stage.event(stage.submit("a", workload_class="batch", run_s=2 * HOUR))
+        looks(stage, server, 10)
+        assert holds(stage) == ["one"]
+        looks(stage, server, 170)
+        assert tries(server) == {"one": 3, "eight": 3}
+        assert server.lines(DELETE) == []
+        assert len(holds(stage)) == len(server.world.nodes)
+        (rest,) = [one for one in memory(stage).backoffs if one.offering.startswith("one/")]
+        assert "UTC, and paid for" in rest.why
+
+
+def test_a_machine_that_is_taken_while_it_boots_rests_as_a_refusal_does() -> None:
+    """Spot, or a person's hand, takes its claim after some minutes: another is bought within a few more."""
+    with on_karpenter(budgets=(BUDGET,), faults=Faults(boot_s=600)) as (stage, server):
+        stage.event(stage.submit("a", workload_class="batch", run_s=2 * HOUR))
+        looks(stage, server, 3)
+        (claim,) = server.claims()
+        server.give_up(claim)
+        looks(stage, server, 1)
+        (rest,) = memory(stage).backoffs
+        assert rest.until - stage.deps.now() <= timedelta(seconds=90)
+        assert holds(stage) == ["eight"]
+
+
+def test_a_machine_whose_end_is_stuck_is_held_for_until_it_is_gone() -> None:
+    """Its claim is being deleted and stays: it bills, and is no room for its pod, which gets another."""
+    with on_karpenter(budgets=(BUDGET,), faults=Faults(boot_s=7 * HOUR)) as (stage, server):
+        server.draining = True
+        stage.event(stage.submit("a", workload_class="batch", run_s=2 * HOUR))
+        stage.world.set_faults(Faults())
+        looks(stage, server, 40)
+        assert sorted(holds(stage)) == ["eight", "one"]
+        assert tries(server) == {"one": 1, "eight": 1}
+        (told,) = {alert.why for alert in stage.alerts if alert.kind == "finding-end-stuck"}
+        assert "goes on billing: see Karpenter's log" in told
+        server.end()
+        looks(stage, server, 2)
+        assert (holds(stage), server.lines(DELETE)) == (["eight"], [])
+
+
+def test_what_we_give_back_before_it_joins_is_no_refusal() -> None:
+    """Its pod is deleted while it boots: the claim is deleted by us, and no offering rests."""
+    with on_karpenter(budgets=(BUDGET,), faults=Faults(boot_s=600)) as (stage, server):
+        stage.event(stage.submit("a", workload_class="batch", run_s=2 * HOUR))
+        stage.world.delete(stage.world.pending["uid-a"])
+        looks(stage, server, 4)
+        assert (len(server.lines(DELETE)), memory(stage).backoffs) == (1, ())
+
+
+def memory(stage: Stage) -> Memory:
+    """What decisions remember."""
+    return ledger.recall(stage.deps.state, stage.deps.name).memory
+
+
 def waiting(stage: Stage, server: KarpenterWorld) -> str:
     """A batch pod is bought for, and its claim is not launched."""
     server.slow = True
@@ -75,8 +201,9 @@ def waiting(stage: Stage, server: KarpenterWorld) -> str:
 
 
 def test_a_claim_that_waits_for_ever_is_called_off_and_its_pod_goes_elsewhere() -> None:
-    """Karpenter would launch it whenever its provider has one: after five minutes it is deleted by its name."""
+    """Karpenter, which keeps no deadline, would launch it at any time: after five minutes it is deleted by its name."""
     with on_karpenter(budgets=(BUDGET,)) as (stage, server):
+        server.idle = True
         name = waiting(stage, server)
         stage.minutes(4)
         assert [claim["metadata"]["name"] for claim in server.claims()] == [name]
@@ -90,6 +217,7 @@ def test_one_that_is_launched_while_it_is_called_off_stays() -> None:
     """Its version has changed since the look: it is not deleted, and its pod runs there."""
     pools = {"one": PoolPolicy(instance_type="one", max=1)}
     with on_karpenter(pools=pools, faults=Faults(boot_s=5.0)) as (stage, server):
+        server.idle = True
         name = waiting(stage, server)
 
         def late() -> None:
@@ -108,7 +236,7 @@ def test_one_that_is_launched_while_it_is_called_off_stays() -> None:
 def test_a_machine_that_never_joins_goes_and_its_pod_gets_another() -> None:
     """It bills until it is called off by its instance; then the pod is bought for again."""
     with on_karpenter(faults=Faults(boot_s=7 * HOUR)) as (stage, server):
-        server.dead = True
+        server.dead = server.idle = True
         stage.event(stage.submit("a", workload_class="batch", run_s=2 * HOUR))
         (first,) = server.claims()
         stage.world.set_faults(Faults())

@@ -82,6 +82,17 @@ def test_a_policy_without_gates_is_told_nothing() -> None:
     assert list(gate_checks(_seen(), Policy(version=1), [OFFER])) == []
 
 
+def test_a_limit_of_ours_that_no_pool_names_is_told_with_its_way_back() -> None:
+    """It stands for as long as nobody gives it back."""
+    ours = GateState(nodepool="gpu", limit=24, written="24", before="64")
+    (check,) = gate_checks(_seen(_pool(ours)), Policy(version=1), [OFFER])
+    assert (check.verdict, check.what.partition(",")[0]) == ("warning", "our limit of 24 GPUs stands")
+    assert check.fix.startswith("pilotlight handback --pool gpu")
+    assert all(
+        "no pool of the policy" not in one.what for one in gate_checks(_seen(_pool(ours)), _policy(HARD), [OFFER])
+    )
+
+
 def test_a_right_to_claims_that_is_missing_is_named() -> None:
     """Where pools are bought for by claims; who asks for none is told nothing."""
     lacks = {right: right.verb != "create" for right in CLAIMS}

@@ -1,8 +1,9 @@
 """NodeClaims of Karpenter: a machine is asked for by a name of ours, and given back by deleting its claim.
 
 A pool is a NodePool that buys nothing by itself (its limit of GPUs is 0): its template says how machines are made.
-Names are hashes of the step, so that what is sent twice makes nothing twice. A claim is gone as soon as its provider
-has no machine; one that is not launched after 5 minutes, or no node after 15, is refused, and called off by name.
+Names are hashes of the step, so that what is sent twice makes nothing twice. Karpenter deletes a claim as soon as its
+provider has no machine, after 5 minutes without a launch, and after 15 without a node: each is told by its name while
+it is there, and one that is gone was refused. Where Karpenter is silent one that is not launched is called off by name.
 """
 
 import hashlib
@@ -10,18 +11,26 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from threading import Lock
-from typing import Any, Literal, NamedTuple
+from typing import Any, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
 
 from pilotlight.codec.kubernetes.karpenter_objects import HANDED_BACK, GatedNodePool, NodeClaim, gate_state
 from pilotlight.codec.kubernetes.node_claims import SHORT, ClaimEvent, node_claim
 from pilotlight.codec.kubernetes.nodes.gpu_models import instance_id
-from pilotlight.codec.kubernetes.pages import Listing, listing
-from pilotlight.errors import BadRequest, Busy, Forbidden, PilotlightError, Unavailable, Unsure
+from pilotlight.codec.kubernetes.pages import Listing, ListOf, listing
+from pilotlight.errors import BadRequest, Busy, Denied, Forbidden, PilotlightError, Unavailable, Unsure
 from pilotlight.facts.labels import POOL
 from pilotlight.facts.money.gates import LIMITED
-from pilotlight.facts.nodes.pool_state import Booting, InstanceState, LateRefusal, PoolRules, PoolState
+from pilotlight.facts.nodes.pool_state import (
+    AskedNode,
+    Booting,
+    InstanceState,
+    LateRefusal,
+    PoolRules,
+    PoolState,
+    Reason,
+)
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.ports.clouds import OPEN, Gate, KubernetesApi
 from pilotlight.ports.state import Clock
@@ -29,8 +38,15 @@ from pilotlight.ports.state import Clock
 GROUP = "/apis/karpenter.sh/v1"
 EVENTS = "/api/v1/namespaces/default/events"
 """Events of objects that have no namespace."""
-LAUNCHED_WITHIN, NODE_WITHIN = timedelta(minutes=5), timedelta(minutes=15)
+LAUNCHED_WITHIN = timedelta(minutes=5)
 LONGEST_NAME, HASH = 63, 8
+UNSERVED = (
+    "karpenter.sh/v1 is not served: install Karpenter's CRDs and Karpenter again; where they are gone for good, end "
+    "the machines of its claims at their cloud, for they go on billing"
+)
+UNHEARD = "nobody says why; see that Karpenter runs"
+_SHORTAGE = re.compile(r"(?i)capacity|insufficient|exhausted|not ?available|allocation ?failed|stock")
+T = TypeVar("T")
 _NODE_POOLS: Listing[GatedNodePool] = listing(GatedNodePool)
 _CLAIMS: Listing[NodeClaim] = listing(NodeClaim)
 _EVENTS: Listing[ClaimEvent] = listing(ClaimEvent)
@@ -67,7 +83,7 @@ class KarpenterPools:
             if found is None:
                 raise BadRequest(f"Karpenter has no NodePool {self._called(pool)}; create it, or mend pools.{pool}")
             claims = self._claims()
-            size = len(_live(claims, self._called(pool)))
+            size = len(_live(_of_pool(claims, self._called(pool))))
             if size >= to:
                 return self._state(pool, found, claims, ())
             if at := _given(found):
@@ -75,12 +91,14 @@ class KarpenterPools:
                 raise BadRequest(f"NodePool {self._called(pool)} was handed back at {at}: {again}")
             if no := _closed(found):
                 raise BadRequest(no)
+            if found.unready:
+                raise Denied(f"NodePool {self._called(pool)}: {found.unready}"[:240])
             names = self._names(pool, token or str(uuid4()), range(size + 1, to + 1))
             for n, name in enumerate(names):
                 rules = self._pools[pool]
                 body = node_claim(found, self._called(pool), name, rules.instance_type, rules.capacity_type, zone)
                 self._create(body, gate if not n else OPEN, first=not n)
-            return PoolState(name=pool, desired=to)
+            return PoolState(name=pool, desired=to, asked=tuple(AskedNode(name=name, zone=zone) for name in names))
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         with self._lock:
@@ -112,17 +130,22 @@ class KarpenterPools:
 
     def _node_pools(self) -> Mapping[str, GatedNodePool]:
         """By pool those that are there."""
-        assert self._api is not None
-        found = {pool.metadata.name: pool for pool in self._api.get(f"{GROUP}/nodepools", _NODE_POOLS).items or ()}
+        found = {pool.metadata.name: pool for pool in self._list("nodepools", _NODE_POOLS).items or ()}
         return {name: found[called] for name in self._pools if (called := self._called(name)) in found}
 
     def _claims(self) -> Sequence[NodeClaim]:
         """Those of ours. One that cannot be read is in no count: nothing goes by it."""
-        assert self._api is not None
-        page = self._api.get(f"{GROUP}/nodeclaims", _CLAIMS, labelSelector=POOL)
+        page = self._list("nodeclaims", _CLAIMS, labelSelector=POOL)
         for odd in page.unread:
             raise Unavailable(f"NodeClaim {odd.subject} cannot be read: {odd.message}")
         return page.items or ()
+
+    def _list(self, kind: str, shape: Listing[T], **query: str) -> ListOf[T]:
+        assert self._api is not None
+        try:
+            return self._api.get(f"{GROUP}/{kind}", shape, **query)
+        except BadRequest as no:
+            raise BadRequest(f"{UNSERVED}: {no}") from None
 
     def _shortages(self) -> Sequence[ClaimEvent]:
         """What Karpenter said of claims that no machine was left for, the newest first; nothing without the right."""
@@ -136,38 +159,31 @@ class KarpenterPools:
 
     def _of(self, pool: str, instance: str) -> NodeClaim | None:
         """A pool's claim, by its name or by its instance."""
-        called = self._called(pool)
-        mine = [claim for claim in self._claims() if claim.metadata.labels.get(POOL) == called]
+        mine = _of_pool(self._claims(), self._called(pool))
         return next((claim for claim in mine if instance in (claim.metadata.name, _instance(claim))), None)
 
     def _state(
         self, name: str, pool: GatedNodePool, claims: Iterable[NodeClaim], short: Iterable[ClaimEvent]
     ) -> PoolState:
-        now, live = self._clock.now(), _live(claims, self._called(name))
-        late = {claim.metadata.name: why for claim in live if (why := _late(claim, now))}
-        refused = [claim for claim in live if claim.metadata.name in late]
+        now, mine = self._clock.now(), _of_pool(claims, self._called(name))
+        live, going = _live(mine), [claim for claim in mine if claim.metadata.deletion_timestamp is not None]
+        late = [_told(claim, "late", why) for claim in live if (why := _late(claim, now))]
+        refused = tuple(told.identity.partition("/")[0] for told in late)
+        said = [_short(told) for told in short if self._is_ours(told, name)]
         return PoolState(
             name=name,
             desired=len(live),
-            booting=tuple(
-                Booting(instance=_instance(claim), requested_at=claim.billed_from)
-                for claim in live
-                if claim.status.provider_id and claim not in refused
-            ),
-            refused=tuple(_instance(claim) or claim.metadata.name for claim in refused),
-            refusal=_refusal(*next(iter(late.items()))) if late else self._shortage(name, short),
+            booting=tuple(_boots(claim) for claim in mine if _on_its_way(claim)),
+            refused=refused,
+            refusal=next(iter((*late, *said)), None),
+            asked=tuple(map(_asked, live)),
+            ended=(*(_ended(claim) for claim in going if not claim.status.node_name), *said),
             rules=PoolRules(group=self._called(name), closed=_closed(pool), handed_back=_given(pool)),
         )
 
-    def _shortage(self, pool: str, short: Iterable[ClaimEvent]) -> LateRefusal | None:
-        """What Karpenter said last of a claim of the pool's."""
-        ours = re.compile(rf"{re.escape(self._stem(pool))}-[0-9a-f]{{{HASH}}}")
-        for told in short:
-            if ours.fullmatch(told.involved_object.name):
-                identity = f"{told.involved_object.name}/{SHORT}"
-                reason, said = _reason(told.message), told.message[:240]
-                return LateRefusal(identity=identity, reason=reason, message=said, at=told.at)
-        return None
+    def _is_ours(self, told: ClaimEvent, pool: str) -> bool:
+        """Whether it is of a claim of the pool's, which may be gone."""
+        return bool(re.fullmatch(rf"{re.escape(self._stem(pool))}-[0-9a-f]{{{HASH}}}", told.involved_object.name))
 
     def _names(self, pool: str, step: str, numbers: range) -> list[str]:
         """Names of a step's claims: the same for the same step, whoever sends it."""
@@ -178,10 +194,34 @@ class KarpenterPools:
         return self._called(pool)[: LONGEST_NAME - HASH - 1].rstrip("-.")
 
 
-def _live(claims: Iterable[NodeClaim], called: str) -> list[NodeClaim]:
-    """Claims of a pool, by its NodePool's name, that are not being deleted."""
-    mine = (claim for claim in claims if claim.metadata.labels.get(POOL) == called)
-    return [claim for claim in mine if claim.metadata.deletion_timestamp is None]
+def _of_pool(claims: Iterable[NodeClaim], called: str) -> list[NodeClaim]:
+    """Claims of a pool, by its NodePool's name."""
+    return [claim for claim in claims if claim.metadata.labels.get(POOL) == called]
+
+
+def _live(claims: Iterable[NodeClaim]) -> list[NodeClaim]:
+    """Those that are not being deleted."""
+    return [claim for claim in claims if claim.metadata.deletion_timestamp is None]
+
+
+def _on_its_way(claim: NodeClaim) -> bool:
+    """Launched; of those that go, what costs and never was a node."""
+    if claim.metadata.deletion_timestamp is None:
+        return bool(claim.status.provider_id)
+    return claim.costs and not claim.status.node_name
+
+
+def _boots(claim: NodeClaim) -> Booting:
+    going = claim.metadata.deletion_timestamp
+    return Booting(instance=_instance(claim), requested_at=claim.billed_from, going=going)
+
+
+def _asked(claim: NodeClaim) -> AskedNode:
+    """One that was given to its NodePool is Karpenter's, which ends it as it likes."""
+    joined, made_at = bool(claim.status.node_name or claim.nodepool), claim.billed_from if _instance(claim) else None
+    return AskedNode(
+        name=claim.metadata.name, instance=_instance(claim), made_at=made_at, zone=claim.zone, joined=joined
+    )  # fmt: skip
 
 
 def _instance(claim: NodeClaim) -> str:
@@ -204,27 +244,34 @@ def _closed(pool: GatedNodePool) -> str:
     )
 
 
-class _Late(NamedTuple):
-    """Why a claim is given up, in the provider's words where it has some; whether it was launched."""
-
-    said: str
-    launched: bool
-
-
-def _late(claim: NodeClaim, now: datetime) -> _Late | None:
-    """Why a claim is given up; None where it is not."""
+def _late(claim: NodeClaim, now: datetime) -> str:
+    """Why a claim is given up, in its provider's words where it has some; empty where it is not."""
     age, why = now - claim.metadata.created_at, claim.unlaunched
-    minutes = age // timedelta(minutes=1)
-    if why is not None:
-        return _Late(f"not launched after {minutes} min: {why}", False) if age > LAUNCHED_WITHIN else None
-    late = age > NODE_WITHIN and not claim.status.node_name
-    return _Late(f"no node after {minutes} min", True) if late else None
+    late = why is not None and age > LAUNCHED_WITHIN
+    return f"not launched after {age // timedelta(minutes=1)} min: {why or UNHEARD}" if late else ""
 
 
-def _refusal(name: str, why: _Late) -> LateRefusal:
-    reason = "other" if why.launched else _reason(why.said)
-    return LateRefusal(identity=f"{name}/late", reason=reason, message=f"NodeClaim {name}: {why.said}"[:240])
+def _ended(claim: NodeClaim) -> LateRefusal:
+    """What its conditions say of one that goes and never was a node."""
+    why = claim.unregistered if claim.unlaunched is None else claim.unlaunched
+    return _told(claim, "going", f"Karpenter deletes it before its node joined: {why}".rstrip(": "))
 
 
-def _reason(why: str) -> Literal["no-capacity", "quota"]:
-    return "quota" if "quota" in why.lower() or "LimitExceeded" in why else "no-capacity"
+def _told(claim: NodeClaim, what: str, said: str) -> LateRefusal:
+    name, message = claim.metadata.name, f"NodeClaim {claim.metadata.name}: {said}"[:240]
+    reason = "other" if claim.unlaunched is None else _reason(said)
+    return LateRefusal(identity=f"{name}/{what}", reason=reason, message=message, zone=claim.zone)
+
+
+def _short(told: ClaimEvent) -> LateRefusal:
+    """Karpenter's Event of a claim that no machine was left for."""
+    reason: Reason = "quota" if _reason(told.message) == "quota" else "no-capacity"
+    identity = f"{told.involved_object.name}/{SHORT}"
+    return LateRefusal(identity=identity, reason=reason, message=told.message[:240], at=told.at)
+
+
+def _reason(why: str) -> Reason:
+    """By a provider's words; a class that is not ready, or a right that is missing, is no want of machines."""
+    if "quota" in why.lower() or "LimitExceeded" in why:
+        return "quota"
+    return "no-capacity" if _SHORTAGE.search(why) else "other"

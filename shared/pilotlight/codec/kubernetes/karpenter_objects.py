@@ -14,7 +14,7 @@ import msgspec
 
 from pilotlight.codec.kubernetes.bounds import DEVICES, Bound, beyond_bound
 from pilotlight.codec.kubernetes.typed_objects import Condition, Metadata, Wire
-from pilotlight.facts.labels import CAPACITY_TYPE, INSTANCE_TYPE, KARPENTER_NODE_POOL
+from pilotlight.facts.labels import CAPACITY_TYPE, INSTANCE_TYPE, KARPENTER_NODE_POOL, ZONE
 from pilotlight.facts.money.gates import LIMITED, GateClaim, GateState, Surge
 from pilotlight.units import quantity
 
@@ -24,6 +24,8 @@ HANDED_BACK = "pilotlight.dev/gpu-limit-handed-back"
 """Annotation of a NodePool whose limit was given back to its owner, and since when: none is set while it is there."""
 MANAGER = "pilotlight-gate"
 """The field manager that the limit is written as."""
+UNREADY = ("NodeClassReady", "ValidationSucceeded")
+"""Conditions of a NodePool without which nothing is launched."""
 MOST_LIMIT = 1 << 31
 """GPUs; a limit that is higher is as good as this."""
 _EVER: timedelta = timedelta(days=3660)
@@ -94,15 +96,27 @@ class _PoolSpec(Wire, frozen=True):
     weight: int | None = None
 
 
+class _PoolStatus(Wire, frozen=True):
+    conditions: tuple[Condition, ...] = ()
+
+
 class GatedNodePool(Wire, frozen=True):
     """A NodePool."""
 
     metadata: PoolMetadata
     spec: _PoolSpec = _PoolSpec()
+    status: _PoolStatus = _PoolStatus()
+
+    @property
+    def unready(self) -> str:
+        """Why Karpenter makes nothing by its template, in its own words; empty where it may."""
+        bad = (one for one in self.status.conditions if one.type in UNREADY and one.status == "False")
+        return next((f"{one.type} is False ({one.reason}: {one.message})" for one in bad), "")
 
 
 class _OwnSpec(Wire, frozen=True):
     expire_after: str = ""
+    requirements: tuple[_Requirement, ...] = ()
 
 
 class _ClaimStatus(Wire, frozen=True):
@@ -136,7 +150,27 @@ class NodeClaim(Wire, frozen=True):
         """Why its provider has not launched it, in its own words; None where it has."""
         if self.status.provider_id or self.status.node_name:
             return None
-        told = next((one for one in self.status.conditions if one.type == "Launched"), None)
+        return self._said("Launched")
+
+    @property
+    def unregistered(self) -> str:
+        """Why Karpenter has no node for it, in its own words."""
+        return self._said("Registered")
+
+    @property
+    def costs(self) -> bool:
+        """True where its provider launched a machine, and was not told to end it."""
+        ends = any(one.type == "InstanceTerminating" and one.status == "True" for one in self.status.conditions)
+        return bool(self.status.provider_id) and not ends
+
+    @property
+    def zone(self) -> str:
+        """Where it was asked for, or came; empty where nothing says so."""
+        named = _named(self.spec.requirements, ZONE)
+        return named[0] if len(named) == 1 else self.metadata.labels.get(ZONE, "")
+
+    def _said(self, kind: str) -> str:
+        told = next((one for one in self.status.conditions if one.type == kind), None)
         return f"{told.reason}: {told.message}".strip(": ") if told is not None else ""
 
 
@@ -191,6 +225,7 @@ def _claim(claim: NodeClaim) -> GateClaim:
     return GateClaim(
         name=meta.name,
         gpus=_whole(held.get(LIMITED, 0), f"NodeClaim {meta.name}: status.capacity", DEVICES) if held else None,
+        type=meta.labels.get(INSTANCE_TYPE, ""),
         node=claim.status.node_name,
         going=meta.deletion_timestamp is not None,
         ends_at=_ends(meta.creation_timestamp, claim.spec.expire_after),

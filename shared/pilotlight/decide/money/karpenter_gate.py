@@ -161,6 +161,12 @@ def refusal(state: GateState, rules: PoolPolicy, offering: Offering, nodes: Sequ
     if state.capacity_types != (rules.capacity_type,):
         named = ", ".join(state.capacity_types) or "none"
         return f"its requirements name {named} as karpenter.sh/capacity-type: name {rules.capacity_type} alone"
+    for claim in state.claims:
+        if claim.gpus not in (None, offering.gpus) and claim.type in ("", rules.instance_type):
+            return (
+                f"NodeClaim {claim.name} says {count_of(claim.gpus or 0, 'GPU')} in its status.capacity and has "
+                f"{offering.gpus}: Karpenter counts what it says; no limit holds where a NodeOverlay changes it"
+            )
     for node in nodes:
         if node.labels.get(INITIALIZED) == "true" and (not node.gpus or node.gpus > offering.gpus):
             return (

@@ -50,7 +50,7 @@ def failed_capacity(
             out += [
                 _verdict(offering, b.instance, b.instance, b.requested_at, now, _never(b.requested_at, now), False)
                 for b in state.booting
-                if b.requested_at < late and not b.doubt
+                if b.requested_at < late and not (b.doubt or b.going)
             ]
             out += [_called_off(offering, name) for name in state.refused]
     for node in nodes:
@@ -168,7 +168,8 @@ def _came_for(
     """What may be an entry's: begun when, the length of its name, that, its instance, and whether it is a node."""
     since = entry.requested_at - CLOUD_SKEW
     every = [b for pool in pools if pool.name == entry.pool for b in (*pool.booting, *pool.queued)]
-    came = [(b.requested_at, len(b.instance), b.instance, b.instance, False) for b in every if not b.doubt]
+    every = [b for b in every if not (b.doubt or b.going)]
+    came = [(b.requested_at, len(b.instance), b.instance, b.instance, False) for b in every]
     came += [
         (n.created_at, len(n.name), n.name, n.instance or n.name, True)
         for n in nodes

@@ -20,6 +20,7 @@ class GateClaim(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str  # Of the NodeClaim.
     gpus: int | None = None  # Of its capacity; None until it is launched.
+    type: str = ""  # Its instance type; empty until it is launched.
     node: str = ""  # Its node's name; empty until that registers.
     going: bool = False  # It is being deleted.
     ends_at: datetime | None = None  # When Karpenter lets it expire; None: never.

@@ -12,20 +12,36 @@ class Booting(msgspec.Struct, frozen=True, kw_only=True):
     """An instance the cloud has begun and the cluster does not have yet.
 
     ``doubt`` says why it may be a node all the same, empty where nothing does: such a one never counts as failed.
-    ``unmade`` is one that only has a name: its machine is not there, and costs nothing.
+    ``unmade`` is one that only has a name: its machine is not there, and costs nothing. ``going`` is since when it is
+    being ended without us: it costs until it is gone, and is no part of its pool's size.
     """
 
     instance: str
     requested_at: datetime
     doubt: str = ""
     unmade: bool = False
+    going: datetime | None = None
+
+
+class AskedNode(msgspec.Struct, frozen=True, kw_only=True):
+    """One node as it was asked for, by a name of ours. Gone before it ``joined``, and not by us, it was refused."""
+
+    name: str
+    instance: str = ""  # Empty until its cloud has made it.
+    made_at: datetime | None = None  # None until then.
+    zone: str = ""
+    joined: bool = False
+
+
+Reason = Literal["no-capacity", "quota", "other"]
+"""Why a launch failed, as far as its cloud says."""
 
 
 class LateRefusal(msgspec.Struct, frozen=True, kw_only=True):
     """A launch that its cloud took on and told later had failed. ``identity`` is the launch's, as in its events."""
 
     identity: str
-    reason: Literal["no-capacity", "quota", "other"]
+    reason: Reason
     message: str = ""
     zone: str = ""
     at: datetime | None = None
@@ -62,6 +78,8 @@ class PoolState(msgspec.Struct, frozen=True, kw_only=True):
     refusal: LateRefusal | None = None  # Why it is smaller than desired, where the last launch failed.
     owed: int = 0  # Nodes that are missing so: the cloud may launch them at any time, or never.
     refused: tuple[str, ...] = ()  # Instances that are missing so, by names that call them off: not among ``owed``.
+    asked: tuple[AskedNode, ...] = ()  # Its nodes by the names that they were asked for, where its cloud keeps those.
+    ended: tuple[LateRefusal, ...] = ()  # What is said of such that go or are gone; the name, then "/", begins each.
     rules: PoolRules | None = None  # None where the cloud tells none.
     paid: tuple[Paid, ...] = ()  # What its nodes may run on at no further cost.
     drifted: tuple[str, ...] = ()  # Instances that an older version of its launch template made.

@@ -160,6 +160,8 @@ _TITLES = {
     "budget-gone": "is gone from the policy, and counts",
     "gate-refused": "is not opened to Karpenter",
     "gate-reverted": "is set by another hand",
+    "end-stuck": "has machines that do not end",
+    "gate-left": "has a limit of ours, and no pool",
     "state-restored": "was restored, and does not know what came since",
     "scheduler-refuses": "is not bound where it seems to fit",
     "scheduler-unheard": "says nothing of pods beside nodes with room",

@@ -3,6 +3,10 @@
 What a limit lets Karpenter light counts as held in the budgets, by the limit that stands: there is no record of it to
 lose. A limit that cannot be written is tried again at the next look. In doubt a pool is closed that a limit of ours
 stands on, and one that never had one is left as it is.
+
+A NodePool that no pool of the policy names any more keeps its limit, and that is told until ``handback`` gives it back.
+It may be gone by a slip of the pen: given back, its limit would open as wide as its owner once wrote it, at the next
+tick. To close it is no better, for its work would wait where a person meant to leave it to Karpenter.
 """
 
 import logging
@@ -36,7 +40,7 @@ from pilotlight.facts.workload import Finding
 from pilotlight.flow.budgets import budget_accounts
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
-from pilotlight.flow.records import brake_records
+from pilotlight.flow.records import brake_records, ledger
 from pilotlight.ports.cluster import GatedCluster
 from pilotlight.units import Usd, count_of, per_hour
 
@@ -49,6 +53,12 @@ REVERTED = (
     "{who} set its limit to {now}, and ours was {ours}: let it leave the field alone; in Argo CD write "
     "ignoreDifferences: [{{group: karpenter.sh, kind: NodePool, name: {name}, jsonPointers: [{field}]}}] and "
     "syncOptions: [RespectIgnoreDifferences=true]"
+)
+
+
+LEFT = (
+    "no pool of the policy names it, and our limit of {limit} GPUs stands. Karpenter buys within it, and no dollars "
+    "are held for that. pilotlight handback --pool {name} gives back what stood before ({before}); or name it again"
 )
 
 
@@ -82,14 +92,27 @@ def keep(deps: Deps, snapshot: Snapshot, money: Money, *, preview: bool = False)
     cluster, gates = deps.cluster, deps.policy.gates
     if not isinstance(cluster, GatedCluster):
         return KeptGates(snapshot, money)
+    left = [name for name in snapshot.memory.gates if name not in gates.values()]
     try:
-        states = cluster.read_gates(tuple(gates.values()))
+        states = cluster.read_gates((*gates.values(), *left))
     except Denied as no:
         return KeptGates(_told(snapshot, [_refused("Karpenter's NodePools", str(no))]), money)
     keeper = _Keeper(deps, cluster, snapshot, money, preview)
-    for pool, state in zip(gates, states, strict=True):
+    for pool, state in zip(gates, states[: len(gates)], strict=True):
         keeper.add(pool, state)
-    return keeper.write_limits()
+    kept = keeper.write_limits()
+    still = [state for state in states[len(gates) :] if state.version and state.before is not None]
+    ours = sorted({*keeper.ours, *(state.nodepool for state in still)})
+    look = _told(kept.snapshot, [_left(state) for state in still])
+    return kept._replace(snapshot=look if preview else _remembering(deps, look, tuple(ours)))
+
+
+def _remembering(deps: Deps, snapshot: Snapshot, ours: tuple[str, ...]) -> Snapshot:
+    """The look that remembers which NodePools have a limit of ours: one that leaves the policy is missed."""
+    if ours == snapshot.memory.gates:
+        return snapshot
+    was = ledger.remember(deps.state, deps.name, snapshot.was, replace(snapshot.was.memory, gates=ours))
+    return replace(snapshot, memory=replace(snapshot.memory, gates=ours), was=was)
 
 
 class _Keeper:
@@ -110,6 +133,7 @@ class _Keeper:
         self.gates: list[_Gate] = []
         self.findings: list[Finding] = []
         self.did: list[str] = []
+        self.ours: list[str] = []
         self.limits: list[GateLimit] = []
 
     def add(self, pool: str, state: GateState) -> None:
@@ -146,6 +170,7 @@ class _Keeper:
         for gate in self.gates:
             # A limit that sinks frees nothing yet: Karpenter may be buying within what stood a moment ago.
             stood, stands = gate.state, self._limited(gate, nodes[gate.pool])
+            self.ours += [stands.nodepool] if stands.before is not None else []
             _take(taken, gate, max(open_nodes(each, gate.seen, gate.gpus) for each in (stood, stands)))
         told = _told(self.snapshot, self.findings)
         return KeptGates(told, self._without(taken), tuple(self.did), tuple(self.limits))
@@ -173,8 +198,7 @@ class _Keeper:
         limit = 0 if gate.closed else gate.seen.gpus + nodes * gate.gpus
         limit = limit if state.cap is None else min(limit, state.cap)
         self.limits.append(replace(kept, limit=limit))
-        if state.wrote is not None and (state.limit is None or state.limit > state.wrote):
-            self.findings.append(_reverted(state))
+        self.findings += _reverted(state, self.snapshot.memory.gates)
         if limit == state.limit and state.before is not None:
             return state
         ours = replace(state, limit=limit, before=state.written if state.before is None else state.before)
@@ -228,8 +252,18 @@ def _refused(subject: str, why: str) -> Finding:
     return Finding(subject=subject, code="gate-refused", message=why)
 
 
-def _reverted(state: GateState) -> Finding:
+def _left(state: GateState) -> Finding:
+    limit = "none" if state.limit is None else str(state.limit)
+    message = LEFT.format(limit=limit, name=state.nodepool, before=state.before or "none")
+    return Finding(subject=f"NodePool {state.nodepool}", code="gate-left", message=message)
+
+
+def _reverted(state: GateState, ours: Sequence[str]) -> list[Finding]:
+    """A finding where another hand has raised a limit of ours, or replaced its NodePool whole."""
+    anew = state.before is None and not state.given and state.nodepool in ours
+    if not anew and (state.wrote is None or (state.limit is not None and state.limit <= state.wrote)):
+        return []
     who = ", ".join(state.managers[:3]) or "another hand"
-    now = state.written or "none"
-    message = REVERTED.format(who=who, name=state.nodepool, now=now, ours=state.wrote, field=IGNORED)
-    return Finding(subject=f"NodePool {state.nodepool}", code="gate-reverted", message=message)
+    now, last = state.written or "none", "gone with its annotations" if state.wrote is None else state.wrote
+    message = REVERTED.format(who=who, name=state.nodepool, now=now, ours=last, field=IGNORED)
+    return [Finding(subject=f"NodePool {state.nodepool}", code="gate-reverted", message=message)]

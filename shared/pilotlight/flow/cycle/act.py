@@ -126,7 +126,7 @@ class Act:
         to = sending.step.to - self.short[buy.pool]
         sending.step = msgspec.structs.replace(sending.step, to=to)
         try:
-            deps.pools.grow(buy.pool, to, buy.zone, gate=sending.gate, token=sending.name)
+            grown = deps.pools.grow(buy.pool, to, buy.zone, gate=sending.gate, token=sending.name)
         except Denied as no:
             self._denied(buy, sending, key, entry, no)
             return
@@ -139,6 +139,7 @@ class Act:
         if not sending.let_out:
             sending.end("done", code="there", note=THERE)
             return
+        self.memory = memory_updates.note_asked(self.memory, buy.pool, grown.asked)
         self.memory, trips = memory_updates.note_growth(self.memory, buy, to, self.snapshot.now)
         self._asked(buy, served=True)
         if any(state.stops for state in self.snapshot.pools if state.name == buy.pool):
@@ -227,6 +228,7 @@ class Act:
 
     def _release(self, node: NodeVerdict, sending: Sending) -> None:
         now = self.snapshot.now
+        self.memory = memory_updates.forget_asked(self.memory, node.pool, node.instance)
         way_out = NodeRelease(self.deps, self.held, node, sending, self.memory, by=self.record.id, now=now)
         try:
             way_out.run()

@@ -33,6 +33,7 @@ from pilotlight.flow.observe.snapshot import (
     with_promised_jobs,
     with_taken_nodes,
 )
+from pilotlight.flow.observe.vanished_claims import with_vanished
 from pilotlight.flow.records import brake_records, call_steps, lease, ledger
 from pilotlight.flow.records.call_steps import Sending
 from pilotlight.flow.records.lease import Lease
@@ -125,7 +126,7 @@ class Cycle:
 
     def gate(self, snapshot: Snapshot, money: Money) -> tuple[Snapshot, Money, tuple[str, ...]]:
         """The look and the money beside what Karpenter may light, where the policy limits it; and what was done."""
-        if not self.deps.policy.gates:
+        if not (self.deps.policy.gates or snapshot.memory.gates):
             return snapshot, money, ()
         from pilotlight.flow.budgets import karpenter_gates
 
@@ -156,6 +157,7 @@ class Cycle:
         """
         tally = snapshot.memory.tally.count_look(snapshot.now.date(), again=bool(self.round))
         snapshot = with_due_jobs(replace(snapshot, memory=replace(snapshot.memory, tally=tally)))
+        snapshot = with_vanished(self.deps, snapshot)
         if self.aim.releases:
             snapshot, self.held.settled = settle(self.deps, snapshot, self.held.settled), snapshot.now
             self.begin_moves(snapshot)

@@ -175,7 +175,7 @@ def preview(deps: Deps, *, releases: bool, explain: bool = True) -> tuple[Snapsh
 
         aim = Aim(releases=True, queues=look_at_queues(deps, remember=False).histories)
     limits: tuple[GateLimit, ...] = ()
-    if deps.policy.gates:
+    if deps.policy.gates or snapshot.memory.gates:
         from pilotlight.flow.budgets import karpenter_gates
 
         snapshot, money, _, limits = karpenter_gates.keep(deps, snapshot, money, preview=True)

@@ -199,7 +199,8 @@ def _settle_release(deps: Deps, snapshot: Snapshot, record: Record, sending: Sen
     step, now = sending.step, snapshot.now
     there = any(node.name == step.target for node in snapshot.view.nodes)
     pools = snapshot.pools
-    booting = {b.instance for pool in pools for b in (*pool.booting, *pool.queued)}.union(*(p.refused for p in pools))
+    boots = (b for pool in pools for b in (*pool.booting, *pool.queued) if not b.going)
+    booting = {b.instance for b in boots}.union(*(p.refused for p in pools))
     if not there and (step.instance or step.target) not in booting:
         sending.end("done", code="late", note="its answer was lost; the node is gone")
         for purchase in lost:

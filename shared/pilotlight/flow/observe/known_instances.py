@@ -63,7 +63,7 @@ def _doubted(pool: PoolState, known: Mapping[str, Instance], nameless: str) -> P
     for one in pool.booting:
         doubt = f"it was node {node}" if (node := _node_of(known, one.instance)) else ""
         doubt = f"node {nameless} has no providerID" if nameless else doubt
-        booting.append(replace(one, doubt=doubt) if doubt else one)
+        booting.append(replace(one, doubt=doubt) if doubt and not one.going else one)
     return replace(pool, booting=tuple(booting)) if booting else pool
 
 

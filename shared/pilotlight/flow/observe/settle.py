@@ -27,6 +27,7 @@ from pilotlight.facts.workload import LAUNCH_OWED, Finding, PodDemand
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe import known_instances
 from pilotlight.flow.observe.snapshot import GRAIN, Snapshot, ready_for_s
+from pilotlight.flow.observe.vanished_claims import gone_mark, stuck_ends
 from pilotlight.flow.records import lease, ledger, memory_updates, node_marks
 from pilotlight.flow.records.memory_updates import note_late_refusal, note_refusal
 from pilotlight.state_schema.marks import EVENT, Mark
@@ -73,7 +74,7 @@ def settle(deps: Deps, snapshot: Snapshot, last: datetime | None = None) -> Snap
     memory, findings = replace(memory, rests=rests), findings + opened
     findings += known_instances.nodes_without_instance(snapshot.view.nodes, snapshot.pools)
     findings += owed_launches(snapshot.pools) + other_types(odd)
-    findings += known_instances.kept_in_doubt(snapshot.pools, late)
+    findings += known_instances.kept_in_doubt(snapshot.pools, late) + stuck_ends(snapshot.pools, snapshot.now)
     was = ledger.remember(deps.state, deps.name, snapshot.was, memory)
     known_instances.learn(deps, snapshot.pools, snapshot.view.nodes, snapshot.now)
     return replace(snapshot, memory=replace(memory, came=came), was=was, findings=findings)
@@ -299,7 +300,11 @@ def hear_refusals(deps: Deps, memory: Memory, pools: Sequence[PoolState], now: d
             continue
         claim = f"{deps.name}/{late.identity}"
         if EVENT.get(deps.state, claim) is None:
-            memory = note_late_refusal(memory, deps.offerings, pool.name, late.zone, late.reason, late.message, now)
+            gone = EVENT.get(deps.state, f"{deps.name}/{gone_mark(late.identity.partition('/')[0])}")
+            zone, again = gone.value.note if gone else late.zone, gone is not None
+            memory = note_late_refusal(
+                memory, deps.offerings, pool.name, zone, late.reason, late.message, now, again=again
+            )
             EVENT.put(deps.state, claim, Mark(note=pool.name))
     return memory
 

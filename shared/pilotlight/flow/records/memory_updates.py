@@ -12,7 +12,7 @@ from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import Buy
 from pilotlight.facts.memory import Backoff, Flaps, Memory, Tally
 from pilotlight.facts.nodes.first_work import with_seen
-from pilotlight.facts.nodes.pool_state import InFlight
+from pilotlight.facts.nodes.pool_state import AskedNode, InFlight
 from pilotlight.facts.workload import PodDemand
 from pilotlight.flow.records.ledger import CLOUD_SKEW
 from pilotlight.units import Seconds, clock_seconds
@@ -41,17 +41,37 @@ LATE: dict[str, type[Denied]] = {"no-capacity": NoCapacity, "quota": QuotaExceed
 
 
 def note_late_refusal(
-    memory: Memory, offerings: Sequence[Offering], pool: str, zone: str, reason: str, message: str, now: datetime
+    memory: Memory,
+    offerings: Sequence[Offering],
+    pool: str,
+    zone: str,
+    reason: str,
+    message: str,
+    now: datetime,
+    *,
+    again: bool = False,
 ) -> Memory:
     """A launch that a pool's cloud took on failed, as it tells later: what it sells rests, in ``zone`` or at all.
 
-    A quota counts a region: it holds for every zone.
+    A quota counts a region: it holds for every zone. ``again``: it was noted before, without this reason.
     """
-    no = LATE[reason](message)
+    no, several = LATE[reason](message), several_zones(offerings, pool)
     for offering in offerings:
         if offering.pool == pool and (zone in ("", offering.zone or zone) or reason == "quota"):
-            memory = note_refusal(memory, offering.name, no, now, several=several_zones(offerings, pool))
+            memory = note_refusal(memory, offering.name, no, now, several=several, again=again)
     return memory
+
+
+def note_asked(memory: Memory, pool: str, asked: Sequence[AskedNode]) -> Memory:
+    """These were asked for by their names."""
+    fresh = (*memory.asked.get(pool, ()), *asked)
+    return msgspec.structs.replace(memory, asked={**memory.asked, pool: fresh}) if asked else memory
+
+
+def forget_asked(memory: Memory, pool: str, instance: str) -> Memory:
+    """It is given back by us, by its name or its instance: gone, it is no refusal."""
+    left = tuple(one for one in memory.asked.get(pool, ()) if instance not in (one.name, one.instance))
+    return msgspec.structs.replace(memory, asked={**memory.asked, pool: left}) if pool in memory.asked else memory
 
 
 def note_size(memory: Memory, pool: str, size: int) -> Memory:
@@ -142,13 +162,15 @@ def several_zones(offerings: Sequence[Offering], pool: str) -> bool:
     return sum(offering.pool == pool for offering in offerings) > 1
 
 
-def note_refusal(memory: Memory, offering: str, no: Denied, now: datetime, *, several: bool = False) -> Memory:
+def note_refusal(
+    memory: Memory, offering: str, no: Denied, now: datetime, *, several: bool = False, again: bool = False
+) -> Memory:
     """The cloud refused an offering: it rests, longer after each refusal in a row, with a jitter of its own.
 
-    ``several``: its pool has other zones.
+    ``several``: its pool has other zones. ``again``: the last refusal is told once more.
     """
     old = next((b for b in memory.backoffs if b.offering == offering), None)
-    tries = old.tries + 1 if old and (now - old.until).total_seconds() < MOST_REST_S else 1
+    tries = old.tries + (not again) if old and (now - old.until).total_seconds() < MOST_REST_S else 1
     most_s = ZONE_REST_S if several and isinstance(no, NoCapacity) else MOST_REST_S
     rest_s = min(most_s, FIRST_REST_S.get(type(no), 60.0) * 2 ** min(tries - 1, MOST_DOUBLINGS))
     rest_s *= 1 + _jitter(offering, tries)

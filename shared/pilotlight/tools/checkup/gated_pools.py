@@ -31,6 +31,11 @@ IGNORE = "/spec/limits/nvidia.com~1gpu"
 def gate_checks(survey: Survey, policy: Policy, offered: Sequence[Offering]) -> Iterator[Check]:
     """A check or more of each gated pool, and of the rights that they need."""
     yield from _barred(survey, policy)
+    for pool in survey.nodepools:
+        if pool.gate is not None and pool.gate.before is not None and pool.name not in policy.gates.values():
+            what = f"our limit of {pool.gate.written or 'no'} GPUs stands, and no pool of the policy names it"
+            fix = f"pilotlight handback --pool {pool.name}, or cluster_pool: karpenter:{pool.name} in its pool"
+            yield _says(f"nodepool {pool.name}", "warning", what, fix)
     if not policy.gates:
         return
     offers, pools = {offer.pool: offer for offer in offered}, {pool.name: pool for pool in survey.nodepools}

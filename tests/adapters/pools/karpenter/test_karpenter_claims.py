@@ -10,8 +10,8 @@ from small_cloud import world
 
 from pilotlight.adapters.cluster.kubernetes.transport import Missing
 from pilotlight.adapters.pools.karpenter import KarpenterPools
-from pilotlight.errors import BadRequest, Forbidden, Unavailable, Unsure
-from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
+from pilotlight.errors import BadRequest, Denied, Forbidden, Unavailable, Unsure
+from pilotlight.facts.nodes.pool_state import AskedNode, InstanceState, PoolState
 from pilotlight.facts.policy import PoolPolicy
 
 MINUTE = 60
@@ -154,9 +154,10 @@ def test_without_the_right_to_events_a_look_goes_on(here: Here) -> None:
 
 
 def test_a_claim_that_is_not_launched_after_five_minutes_is_called_off_by_its_name(here: Here) -> None:
-    """In its provider's words; before that it is on its way, without a name that a node could have."""
+    """By us where Karpenter keeps no deadline, in its provider's words; before that it is on its way, without a name
+    that a node could have."""
     server, pools = here
-    server.slow = True
+    server.slow = server.idle = True
     pools.grow("one", 1)
     (name,) = posted(server)
     claim = server.store.get("nodeclaims", name)
@@ -174,21 +175,59 @@ def test_a_claim_that_is_not_launched_after_five_minutes_is_called_off_by_its_na
     assert (state(pools).desired, server.claims()) == (0, [])
 
 
-def test_a_machine_that_is_no_node_after_fifteen_minutes_is_called_off(here: Here) -> None:
-    """It bills and never joined: it goes by its instance, and is not among what is on its way."""
+def test_what_is_asked_for_is_told_by_its_name_until_it_goes(here: Here) -> None:
+    """With its zone, its machine once that is launched, and whether it is a node; what Karpenter ends is told apart."""
     server, pools = here
-    server.dead = True
+    server.slow = True
+    (name,) = [one.name for one in pools.grow("one", 1, "b").asked]
+    assert [name] == posted(server)
+    assert state(pools).asked == (AskedNode(name=name, zone="b"),)
+    server.slow = False
+    server.stuck.clear()
+    server.launch()
+    (machine,), at = server.world.nodes, server.world.clock.now()
+    assert state(pools).asked == (AskedNode(name=name, instance=machine, made_at=at, zone="b"),)
+    server.world.advance(10 * MINUTE)
+    assert state(pools).asked == (AskedNode(name=name, instance=machine, made_at=at, zone="b", joined=True),)
+
+
+def test_a_machine_that_karpenter_ends_before_it_joins_costs_until_it_is_gone(here: Here) -> None:
+    """It is no part of the pool's size, and on its way nowhere; its conditions say why it goes."""
+    server, pools = here
+    server.dead = server.draining = True
     pools.grow("one", 1)
-    (machine,) = server.world.nodes
-    server.world.advance(15 * MINUTE)
-    assert [one.instance for one in state(pools).booting] == [machine]
-    server.world.advance(15 * MINUTE + 1)
+    (machine,), (name,) = server.world.nodes, posted(server)
+    claim = server.store.get("nodeclaims", name)
+    why = {"type": "Registered", "status": "Unknown", "reason": "NodeNotFound", "message": "not registered"}
+    status = {**claim["status"], "conditions": [*claim["status"]["conditions"], why]}
+    server.store.write(server.store.resource("nodeclaims"), {**claim, "status": status})
+    server.world.advance(16 * MINUTE)
     told = state(pools)
-    assert (told.booting, told.refused) == ((), (machine,))
-    assert told.refusal is not None
-    assert told.refusal.reason == "other"
-    pools.release("one", machine)
-    assert list(server.world.nodes) == []
+    assert (told.desired, told.asked, told.refused) == (0, (), ())
+    assert [(one.instance, one.going is not None) for one in told.booting] == [(machine, True)]
+    (late,) = told.ended
+    assert (late.identity, late.reason) == (f"{name}/going", "other")
+    assert "NodeNotFound: not registered" in late.message
+    claim = server.store.get("nodeclaims", name)
+    ends = {"type": "InstanceTerminating", "status": "True", "reason": "InstanceTerminating", "message": ""}
+    status = {**claim["status"], "conditions": [*claim["status"]["conditions"], ends]}
+    server.store.write(server.store.resource("nodeclaims"), {**claim, "status": status})
+    assert state(pools).booting == ()
+
+
+def test_a_claim_that_is_not_launched_for_no_want_of_machines_is_told_so(here: Here) -> None:
+    """A right that is missing is no shortage: another zone would not have it either."""
+    server, pools = here
+    server.slow = server.idle = True
+    pools.grow("one", 1)
+    (name,) = posted(server)
+    claim = server.store.get("nodeclaims", name)
+    why = {"type": "Launched", "status": "Unknown", "reason": "LaunchFailed", "message": "UnauthorizedOperation"}
+    server.store.write(server.store.resource("nodeclaims"), {**claim, "status": {"conditions": [why]}})
+    server.world.advance(6 * MINUTE)
+    told = state(pools).refusal
+    assert told is not None
+    assert (told.reason, "UnauthorizedOperation" in told.message) == ("other", True)
 
 
 def test_a_claim_that_drains_is_no_part_of_its_pool_and_is_deleted_once(here: Here) -> None:
@@ -258,6 +297,29 @@ def test_a_pool_without_a_node_pool_is_not_told_and_not_bought(here: Here) -> No
     assert [one.name for one in pools.describe()] == ["one", "eight"]
     with pytest.raises(BadRequest, match=r"no NodePool four; create it, or mend pools\.four"):
         pools.grow("four", 1)
+
+
+def test_a_node_pool_whose_class_is_not_ready_is_not_bought_by(here: Here) -> None:
+    """Karpenter would delete each claim at once: it is refused in its words, and what is there may still go."""
+    server, pools = here
+    pools.grow("one", 1)
+    pool = server.store.get("nodepools", "one")
+    bad = {"type": "NodeClassReady", "status": "False", "reason": "NodeClassNotFound", "message": "no EC2NodeClass gpu"}
+    server.store.write(server.store.resource("nodepools"), {**pool, "status": {"conditions": [bad]}})
+    with pytest.raises(Denied, match="NodeClassNotFound: no EC2NodeClass gpu"):
+        pools.grow("one", 2)
+    assert len(server.kept) == 1
+    (machine,) = server.world.nodes
+    pools.release("one", machine)
+    assert server.claims() == []
+
+
+def test_without_karpenters_kinds_the_way_out_is_said(here: Here) -> None:
+    """It was uninstalled: what its claims launched bills on, and nobody else would say so."""
+    server, pools = here
+    server.fail(404, on="GET .*/nodeclaims")
+    with pytest.raises(BadRequest, match=r"install Karpenter's CRDs and Karpenter again; .* they go on billing"):
+        pools.describe()
 
 
 def test_claims_of_karpenters_own_are_none_of_ours(here: Here) -> None:

@@ -29,6 +29,7 @@ ignored_people          a call sent some seconds after a person paused its pool;
 crossed_clusters        a record, a message, an alert or a call of another cluster than the one that is worked for
 untold_lates            a node that came or went by a call that nobody could stop any more, unused and untold
 broken_chains           a filed decision that the audit chain does not prove, or one that it proves and that is gone
+ignored_refusals        an offering that is asked for at once again, and again, by looks that could see what was refused
 ======================  ==============================================================================================
 """
 
@@ -79,6 +80,7 @@ Kind = Literal[
     "crossed_clusters",
     "untold_lates",
     "broken_chains",
+    "ignored_refusals",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 

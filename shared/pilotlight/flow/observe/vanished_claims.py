@@ -1,0 +1,91 @@
+"""What was asked for by a name and is gone before it was a node, not by us: a refusal of what it was bought as.
+
+Karpenter deletes a claim at once where its provider has no machine or its node class is not ready, after 5 minutes
+without a launch, and after 15 without a node: its deadlines come before ours. It says why in an Event, which may be
+forbidden, expire, or come late: the refusal waits for none, and one that comes later only mends its reason.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from pilotlight.facts.memory import Memory
+from pilotlight.facts.nodes.pool_state import AskedNode, LateRefusal, PoolState
+from pilotlight.facts.workload import Finding
+from pilotlight.flow.deps import Deps
+from pilotlight.flow.observe.snapshot import Snapshot
+from pilotlight.flow.records import ledger
+from pilotlight.flow.records.memory_updates import never_ready, note_late_refusal
+from pilotlight.state_schema.marks import EVENT, Mark
+
+IN_VAIN = timedelta(minutes=14)
+"""Karpenter ends a machine that is no node after 15 minutes, of which its launch may have taken some seconds."""
+STUCK_AFTER = timedelta(minutes=15)
+STUCK = (
+    "Karpenter deletes the claim of {} since {:%H:%M} UTC, and its machine goes on billing: see Karpenter's log, or "
+    "end it at its cloud"
+)
+UNSAID = "{}: Karpenter deleted it before its node joined"
+
+
+def with_vanished(deps: Deps, snapshot: Snapshot) -> Snapshot:
+    """The look that has heard what is gone so, and remembers what is asked for and is no node yet."""
+    was = snapshot.memory.asked
+    if not was and not any(pool.asked for pool in snapshot.pools):
+        return snapshot
+    memory = snapshot.memory
+    waits = {pool: known for pool, known in was.items() if pool in deps.policy.pools}
+    for pool in snapshot.pools:
+        there = {one.name for one in pool.asked}
+        gone = [one for one in was.get(pool.name, ()) if one.name not in there]
+        memory = _refused(deps, memory, pool, gone, snapshot.now) if gone else memory
+        ours = [one for one in pool.asked if snapshot.leaving.keys().isdisjoint((one.name, one.instance))]
+        waits[pool.name] = tuple(one for one in ours if not one.joined)
+    memory = replace(memory, asked={pool: known for pool, known in waits.items() if known})
+    if (memory.asked, memory.backoffs) == (was, snapshot.memory.backoffs):
+        return snapshot
+    lasting = replace(snapshot.was.memory, asked=memory.asked, backoffs=memory.backoffs)
+    return replace(
+        snapshot, memory=memory, was=ledger.remember(deps.state, deps.name, snapshot.was, lasting)
+    )  # fmt: skip
+
+
+def _refused(deps: Deps, memory: Memory, pool: PoolState, gone: Sequence[AskedNode], now: datetime) -> Memory:
+    """The memory with one refusal for each zone, in its cloud's words where it said some.
+
+    What was paid for until Karpenter's deadline never became ready: its offering rests for long.
+    """
+    told = {late.identity.partition("/")[0]: late for late in pool.ended}
+    zones: dict[str, LateRefusal] = {}
+    for one in gone:
+        unsaid = LateRefusal(identity=gone_mark(one.name), reason="other", message=UNSAID.format(one.name))
+        late = told.get(one.name, unsaid)
+        zones[one.zone] = late if one.name in told else zones.get(one.zone, late)
+        for heard in dict.fromkeys((gone_mark(one.name), late.identity)):
+            EVENT.put(deps.state, f"{deps.name}/{heard}", Mark(note=one.zone))
+    for zone, late in zones.items():
+        made = [one.made_at for one in gone if one.zone == zone and one.made_at is not None]
+        if made and now - min(made) >= IN_VAIN:
+            sold = (o for o in deps.offerings if o.pool == pool.name and zone in ("", o.zone or zone))
+            for offering in sold:
+                why = f"{late.message}; it was launched at {min(made):%H:%M} UTC, and paid for"
+                memory = never_ready(memory, offering.name, why, now)
+        else:
+            memory = note_late_refusal(memory, deps.offerings, pool.name, zone, late.reason, late.message, now)
+    return memory
+
+
+def stuck_ends(pools: Sequence[PoolState], now: datetime) -> tuple[Finding, ...]:
+    """A finding for each machine that is being ended for so long that something holds it."""
+    return tuple(
+        Finding(subject=f"pool {pool.name}", code="end-stuck", message=STUCK.format(one.instance, one.going))
+        for pool in pools
+        for one in pool.booting
+        if one.going is not None and now - one.going > STUCK_AFTER
+    )
+
+
+def gone_mark(name: str) -> str:
+    """What a claim that is gone is marked as heard by, with its zone."""
+    return f"{name}/gone"
