@@ -43,7 +43,8 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
     claimed: bool = False  # Tags give it to cluster-autoscaler.
     handed_back: str = ""  # When it was given back to whoever kept it before Pilotlight; empty where it is ours.
     at_once: bool = False  # One node more in a named zone is launched or refused at once; else it goes on trying.
-    closed: str = ""  # Why nothing may be asked of it now, with the way out; empty where it may.
+    closed: str = ""  # Why nothing is bought there now, with the way out; empty where it may be.
+    gives: tuple[str, ...] = ()  # Instances that go back all the same while nothing is bought there.
     names_zone: bool = False  # It has several zones, and each purchase must name its own.
     flex_start: bool = False  # Its nodes are of flex-start.
     queues: bool = False  # Its nodes come by its cloud's queue, by whose autoscaler too.

@@ -20,7 +20,7 @@ from pilotlight.errors import Denied, Retry
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Again, Buy, NodeVerdict, Plan
 from pilotlight.facts.demand.worker_queues import NodesAhead, QueueHistory
-from pilotlight.facts.limits.brakes import Brakes
+from pilotlight.facts.limits.brakes import ALL, Brakes
 from pilotlight.facts.money.budgets import NO_BUDGETS, Money
 from pilotlight.facts.money.gates import GateLimit
 from pilotlight.facts.offers.pool_quota import NO_QUOTAS, Quota
@@ -115,7 +115,10 @@ def _look(deps: Deps, snapshot: Snapshot, aim: Aim, money: Money, explain: bool,
 def _brakes(deps: Deps, snapshot: Snapshot) -> Brakes:
     """Brakes that people set, and the pools that another autoscaler is at: those are paused by the evidence of it."""
     held, others = brake_records.read(deps, snapshot.memory, snapshot.now), snapshot.others
-    return replace(held, paused={**others, **held.paused}) if others else held
+    if not others:
+        return held
+    gives = (name for name, pool in snapshot.gives.items() if held.paused.keys().isdisjoint((pool, ALL)))
+    return replace(held, paused={**others, **held.paused}, gives=frozenset(gives))
 
 
 def _ahead(deps: Deps, snapshot: Snapshot, aim: Aim) -> Mapping[str, NodesAhead]:

@@ -67,7 +67,7 @@ def settle(deps: Deps, snapshot: Snapshot, last: datetime | None = None) -> Snap
     memory, came = _close_flights(deps, snapshot, memory, late, odd)
     if snapshot.memory.in_flight:
         _note_vain(deps, snapshot)
-    memory = hear_refusals(deps, memory, snapshot.pools, snapshot.now)
+    memory, heard = hear_refusals(deps, memory, snapshot.pools, snapshot.now)
     memory, findings = _sizes(memory, snapshot.pools)
     rests, opened = node_marks.settle(deps, (*snapshot.view.nodes, *snapshot.going), snapshot.leaving, snapshot.now)
     memory, findings = replace(memory, rests=rests), findings + opened
@@ -75,6 +75,8 @@ def settle(deps: Deps, snapshot: Snapshot, last: datetime | None = None) -> Snap
     findings += owed_launches(snapshot.pools) + other_types(odd)
     findings += known_instances.kept_in_doubt(snapshot.pools, late)
     was = ledger.remember(deps.state, deps.name, snapshot.was, memory)
+    for claim, pool in heard.items():
+        EVENT.put(deps.state, claim, Mark(note=pool))
     known_instances.learn(deps, snapshot.pools, snapshot.view.nodes, snapshot.now)
     return replace(snapshot, memory=replace(memory, came=came), was=was, findings=findings)
 
@@ -291,8 +293,12 @@ def _no_help(
     return replace(memory, quarantines=(*others, *fresh))
 
 
-def hear_refusals(deps: Deps, memory: Memory, pools: Sequence[PoolState], now: datetime) -> Memory:
-    """The memory with what could not be launched, and is not too old to still hold."""
+def hear_refusals(
+    deps: Deps, memory: Memory, pools: Sequence[PoolState], now: datetime
+) -> tuple[Memory, Mapping[str, str]]:
+    """The memory with what could not be launched, and is not too old to still hold; and the pool by the claim of each,
+    to be marked as heard once that memory is written."""
+    heard: dict[str, str] = {}
     for pool in pools:
         late = pool.refusal
         if late is None or (late.at and (now - late.at).total_seconds() > STALE_S):
@@ -300,8 +306,8 @@ def hear_refusals(deps: Deps, memory: Memory, pools: Sequence[PoolState], now: d
         claim = f"{deps.name}/{late.identity}"
         if EVENT.get(deps.state, claim) is None:
             memory = note_late_refusal(memory, deps.offerings, pool.name, late.zone, late.reason, late.message, now)
-            EVENT.put(deps.state, claim, Mark(note=pool.name))
-    return memory
+            heard[claim] = pool.name
+    return memory, heard
 
 
 def waited_in_vain(

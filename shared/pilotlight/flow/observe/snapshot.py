@@ -7,7 +7,7 @@ from operator import attrgetter
 import msgspec
 from msgspec.structs import replace
 
-from pilotlight.decide.nodes.other_autoscalers import other_autoscalers
+from pilotlight.decide.nodes.other_autoscalers import Others, others_at
 from pilotlight.facts.capacity import ClusterView, Node, digest
 from pilotlight.facts.decisions import Basis, BudgetSeen, Plan, PriceUsed
 from pilotlight.facts.memory import Memory
@@ -52,6 +52,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes that are closed only for a notice which nobody confirms."""
     others: Mapping[str, str] = {}
     """Pools that another autoscaler is at, each with the evidence: nothing is bought or given back there."""
+    gives: Mapping[str, str] = {}
+    """Instances of those pools that go back all the same, by which."""
     lost_since: datetime | None = None
     """What the state was told from then on is gone, as after a restore."""
 
@@ -60,6 +62,10 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
         """Nodes that there are by name, and instances that boot or that their cloud could not make."""
         names = (node.name for node in self.view.nodes)
         return frozenset(names).union(*({*(b.instance for b in p.booting), *p.refused} for p in self.pools))
+
+    def stays(self, pool: str, instance: str) -> bool:
+        """True where an instance is of a pool that another is at, and does not go back all the same."""
+        return Others(self.others, self.gives).stays(pool, instance)
 
 
 def look(deps: Deps, *, monitored: bool = False) -> Snapshot:
@@ -100,7 +106,8 @@ def _with_others(deps: Deps, snapshot: Snapshot) -> Snapshot:
     given = any(one.handed_back or one.closed or one.names_zone for one in rules)
     if not (view.nodes or view.scalers or given or deps.policy.gates):
         return snapshot
-    return replace(snapshot, others=other_autoscalers(deps.policy, view, snapshot.pools, snapshot.now))
+    found = others_at(deps.policy, view, snapshot.pools, snapshot.now)
+    return replace(snapshot, others=found.why, gives=found.gives)
 
 
 def basis(deps: Deps, snapshot: Snapshot, plan: Plan, money: Money) -> Basis:

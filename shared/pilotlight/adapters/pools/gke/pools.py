@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pilotlight.adapters.call_timeout import Deadline
-from pilotlight.adapters.pools.gke.closed import why_closed
+from pilotlight.adapters.pools.gke.closed import Closed, why_closed
 from pilotlight.adapters.pools.gke.google_rest import GoogleRest
 from pilotlight.adapters.pools.gke.groups import RECREATES, Cluster, Group, Managed, NodePool, Seen, groups_of, look
 from pilotlight.adapters.pools.gke.refusals import Problems, error_of, reason_of
@@ -143,7 +143,7 @@ class GkePools:
                 return
             for seen in look.every:
                 if instance in [one.called for one in seen.instances]:
-                    self._see_that_it_may(cluster, found, look)
+                    self._see_that_it_goes(cluster, found, look, seen, instance)
                     # A name may be another's later: each release has an id of its own.
                     named = f"zones/{seen.group.zone}/instances/{instance}"
                     body = {"instances": [named], "skipInstancesOnValidationError": True}
@@ -182,6 +182,12 @@ class GkePools:
     def _see_that_it_may(self, cluster: Cluster, pool: NodePool, look: _Look) -> None:
         no = why_closed(cluster, pool, self._where, self._clock.now(), unasked=look.unasked)
         if no is not None:
+            raise (Busy if no.passes else BadRequest)(no.why)
+
+    def _see_that_it_goes(self, cluster: Cluster, pool: NodePool, look: _Look, seen: Seen, instance: str) -> None:
+        """Raises while GKE works on a pool, and in one that another scales for what is not of our names."""
+        no = why_closed(cluster, pool, self._where, self._clock.now(), unasked=look.unasked)
+        if no is not None and (no.passes or (no.shared and not _is_ours(seen, instance))):
             raise (Busy if no.passes else BadRequest)(no.why)
 
     @property
@@ -236,7 +242,19 @@ class GkePools:
                 queues=queue is not None,
             ),
         )
-        return queue.join_to(state) if queue else state
+        state = queue.join_to(state) if queue else state
+        gives = _gives(no, state, every) if no or len(zones) > 1 else ()
+        return replace(state, rules=replace(state.rules, gives=gives)) if state.rules and gives else state
+
+
+def _gives(no: Closed | None, state: PoolState, every: Sequence[Seen]) -> tuple[str, ...]:
+    """What goes back of a pool in which nothing is bought: nothing while GKE works on it, of one that another scales
+    too what is of our names."""
+    if no is not None and no.passes:
+        return ()
+    named = (*(one.instance for one in (*state.booting, *state.queued)), *state.refused)
+    shared = no is not None and no.shared
+    return tuple(name for name in named if not shared or any(_is_ours(seen, name) for seen in every))
 
 
 def _see_that_all_are_listed(every: Sequence[Seen]) -> None:
