@@ -126,6 +126,33 @@ def test_a_pool_that_a_person_paused_keeps_what_it_has_though_it_closed() -> Non
         assert (deleted(gke), len(gke.tried)) == ([], 1)
 
 
+@pytest.mark.parametrize("status", [403, 404])
+def test_a_group_that_cannot_be_read_stops_no_other_pool(status: int) -> None:
+    """One pool is deleted beside us, or not ours to see: it is told by its name; the other buys, and gives back."""
+    with on_gke(pools=BOTH, budgets=DAY) as (stage, gke):
+        gke.refuses["eight"] = status
+        stage.event(stage.submit("a", run_s=300))
+        stage.minutes(30)
+        assert (stage.world.launches, len(deleted(gke)), stage.nodes("one")) == (1, 1, 0)
+        told = {alert.what: alert.why for alert in stage.alerts}
+        assert "group gke-prod-eight-pool-0a1b2c3d-grp" in told["pool eight cannot be read whole"]
+
+
+def test_what_boots_in_a_pool_that_cannot_be_read_is_not_bought_twice() -> None:
+    """Rights are lost while it boots: its pod waits for it, its dollars are held, and it is used once it comes."""
+    with on_gke(pools=BOTH, budgets=DAY) as (stage, gke):
+        gke.never.add("one")
+        stage.event(stage.submit("a", workload_class="batch", run_s=2 * HOUR))
+        gke.refuses["one"] = 403
+        stage.minutes(8)
+        assert (stage.nodes("eight"), len(list(HOLD.scan(stage.deps.state, "")))) == (0, 1)
+        gke.refuses.clear()
+        gke.never.clear()
+        gke.make()
+        stage.minutes(5)
+        assert (stage.world.launches, stage.nodes("one")) == (1, 1)
+
+
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_calling_off_in_a_closed_pool_outlives_a_death_at_any_write(after: bool) -> None:
     """At every third write: whoever goes on calls it off, nothing is bought twice, and one node's dollars are held."""

@@ -63,6 +63,7 @@ class PoolState(msgspec.Struct, frozen=True, kw_only=True):
     refusal: LateRefusal | None = None  # Why it is smaller than desired, where the last launch failed.
     owed: int = 0  # Nodes that are missing so: the cloud may launch them at any time, or never.
     refused: tuple[str, ...] = ()  # Instances that are missing so, by names that call them off: not among ``owed``.
+    unread: str = ""  # Why a part of it could not be read, which its size is without; empty where all was.
     rules: PoolRules | None = None  # None where the cloud tells none.
     paid: tuple[Paid, ...] = ()  # What its nodes may run on at no further cost.
     drifted: tuple[str, ...] = ()  # Instances that an older version of its launch template made.

@@ -7,7 +7,6 @@ pool's cloud still owes it may launch at any time: it is told while it is owed, 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TypeGuard
 
 from msgspec.structs import replace
 
@@ -22,10 +21,11 @@ from pilotlight.errors import Denied, NoCapacity
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.memory import Hits, Memory, Quarantine
 from pilotlight.facts.messages import STALE_S
-from pilotlight.facts.nodes.pool_state import InFlight, PoolRules, PoolState
-from pilotlight.facts.workload import LAUNCH_OWED, Finding, PodDemand
+from pilotlight.facts.nodes.pool_state import InFlight, PoolState
+from pilotlight.facts.workload import Finding, PodDemand
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe import known_instances
+from pilotlight.flow.observe.pool_findings import owed_launches, unread_pools
 from pilotlight.flow.observe.snapshot import GRAIN, Snapshot, ready_for_s
 from pilotlight.flow.records import lease, ledger, memory_updates, node_marks
 from pilotlight.flow.records.memory_updates import note_late_refusal, note_refusal
@@ -72,7 +72,7 @@ def settle(deps: Deps, snapshot: Snapshot, last: datetime | None = None) -> Snap
     rests, opened = node_marks.settle(deps, (*snapshot.view.nodes, *snapshot.going), snapshot.leaving, snapshot.now)
     memory, findings = replace(memory, rests=rests), findings + opened
     findings += known_instances.nodes_without_instance(snapshot.view.nodes, snapshot.pools)
-    findings += owed_launches(snapshot.pools) + other_types(odd)
+    findings += owed_launches(snapshot.pools) + unread_pools(snapshot.pools) + other_types(odd)
     findings += known_instances.kept_in_doubt(snapshot.pools, late)
     was = ledger.remember(deps.state, deps.name, snapshot.was, memory)
     for claim, pool in heard.items():
@@ -165,7 +165,7 @@ def foreseen(deps: Deps, snapshot: Snapshot) -> Snapshot:
 
 def _sizes(memory: Memory, pools: tuple[PoolState, ...]) -> tuple[Memory, tuple[Finding, ...]]:
     """Note the pools' sizes; what another hand added is reported, not fought. A smaller pool is told by its nodes."""
-    sizes = {p.name: p.desired for p in pools}
+    sizes = {p.name: memory.sizes.get(p.name, 0) if p.unread else p.desired for p in pools}
     if sizes == memory.sizes:
         return memory, ()
     findings = tuple(
@@ -321,26 +321,3 @@ def waited_in_vain(
         if owes
         else memory
     )
-
-
-def owed_launches(pools: Sequence[PoolState]) -> tuple[Finding, ...]:
-    """A finding for each pool whose cloud owes it nodes."""
-    return tuple(
-        Finding(subject=f"pool {pool.name}", code=LAUNCH_OWED, message=_owed(pool)) for pool in pools if pool.owed
-    )
-
-
-def _owed(pool: PoolState) -> str:
-    late, rules = pool.refusal, pool.rules
-    since = f" since {late.at:%H:%M}" if late and late.at else ""
-    off = f"; to call it off, lower the size of {rules.group} to {pool.desired - pool.owed}" if _spares(rules) else ""
-    return (
-        f"{pool.owed} of {count_of(pool.desired, 'node')} could not be launched{since} ({late.message if late else ''}"
-        "); what waits goes elsewhere, the cloud may still launch them, and what comes late is used, or goes when "
-        f"idle{off}"
-    )
-
-
-def _spares(rules: PoolRules | None) -> TypeGuard[PoolRules]:
-    """True where a lower size ends none of the pool's new nodes."""
-    return rules is not None and rules.protects

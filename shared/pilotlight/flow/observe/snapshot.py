@@ -81,7 +81,7 @@ def look(deps: Deps, *, monitored: bool = False) -> Snapshot:
     there = {node.instance for node in view.nodes}
     since = now - timedelta(seconds=deps.policy.gpu_ready_deadline)
     fresh = [entry for _, entry in flights if entry.requested_at >= since]
-    pools = tuple(_owing(_without(pool, there), fresh) for pool in told)
+    pools = tuple(_owing(_without(_unread(pool, fresh, view.nodes), there), fresh) for pool in told)
     if any(b.requested_at < since for pool in pools for b in pool.booting) or any(
         e.broken or e.vain_since for _, e in flights
     ):
@@ -210,6 +210,14 @@ def _without(pool: PoolState, nodes: set[str]) -> PoolState:
     """The pool with what is really on its way: a cloud does not know which of its instances have become nodes."""
     booting = tuple(b for b in pool.booting if b.instance not in nodes)
     return pool if len(booting) == len(pool.booting) else replace(pool, booting=booting)
+
+
+def _unread(pool: PoolState, entries: Sequence[InFlight], nodes: Sequence[Node]) -> PoolState:
+    """The pool as large as it may be, where a part of it could not be read: with its nodes, and what boots there."""
+    if not pool.unread:
+        return pool
+    most = sum(node.pool == pool.name for node in nodes) + sum(e.count for e in entries if e.pool == pool.name)
+    return replace(pool, desired=max(pool.desired, most))
 
 
 def _owing(pool: PoolState, entries: Sequence[InFlight]) -> PoolState:

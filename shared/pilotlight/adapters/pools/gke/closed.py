@@ -11,7 +11,7 @@ lowers the size by it; the autoscaler reads sizes anew at each of its looks, and
 from datetime import datetime
 from typing import NamedTuple
 
-from pilotlight.adapters.pools.gke.groups import Cluster, NodePool
+from pilotlight.adapters.pools.gke.groups import Cluster, NodePool, Seen
 
 STEADY = ("RUNNING", "RUNNING_WITH_ERROR")
 """States of a pool that GKE does not work on; an error of an earlier size does not stop the next."""
@@ -58,6 +58,14 @@ def why_closed(cluster: Cluster, pool: NodePool, where: str, now: datetime, *, u
     return None
 
 
+def by_autoscaler(seen: Seen) -> Closed:
+    """Why nothing is bought in a pool of whose group Compute Engine's own autoscaler sets the size: it chooses which
+    instances go."""
+    why = f"autoscaler {seen.autoscaler} of Compute Engine sets the size of group {seen.group.name}"
+    update = f"gcloud compute instance-groups managed stop-autoscaling {seen.group.name} --zone {seen.group.zone}"
+    return Closed(f"{why}: {update}", shared=True)
+
+
 def _made_by_another(cluster: Cluster, pool: NodePool, *, unasked: str) -> Closed | None:
     """Why a pool can never be ours, with what to make instead; None where it can."""
     if cluster.autopilot.enabled:
@@ -80,6 +88,6 @@ def _made_by_another(cluster: Cluster, pool: NodePool, *, unasked: str) -> Close
 def _excluded(cluster: Cluster, now: datetime) -> bool:
     """True while GKE is told to leave nodes as they are."""
     return any(
-        one.start_time <= now < one.end_time and one.maintenance_exclusion_options.scope == NODES_STAY
+        one.holds_at(now) and one.maintenance_exclusion_options.scope == NODES_STAY
         for one in cluster.maintenance_policy.window.maintenance_exclusions.values()
     )

@@ -8,7 +8,7 @@ Nodes of a pool of queued provisioning come by GKE's queue alone (``queue``): al
 
 import hashlib
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode
@@ -18,12 +18,12 @@ import msgspec
 from msgspec.structs import replace
 
 from pilotlight.adapters.call_timeout import Deadline
-from pilotlight.adapters.pools.gke.closed import Closed, why_closed
+from pilotlight.adapters.pools.gke.closed import Closed, by_autoscaler, why_closed
 from pilotlight.adapters.pools.gke.google_rest import GoogleRest
-from pilotlight.adapters.pools.gke.groups import RECREATES, Cluster, Group, Managed, NodePool, Seen, groups_of, look
+from pilotlight.adapters.pools.gke.groups import RECREATES, Cluster, Group, Managed, NodePool, Seen, look_at
 from pilotlight.adapters.pools.gke.refusals import Problems, error_of, reason_of
 from pilotlight.adapters.pools.gke.reservations import Look, is_bound, paid_of, reservations_of, see_that_there_is_room
-from pilotlight.errors import BadRequest, Busy, Denied, Forbidden, Retry
+from pilotlight.errors import BadRequest, Busy, Denied, Forbidden, PilotlightError, Retry
 from pilotlight.facts.nodes.pool_state import Booting, InstanceState, LateRefusal, PoolRules, PoolState
 from pilotlight.facts.offers.paid_capacity import Paid
 from pilotlight.ports.clouds import CALL_S, OPEN, Gate, KubernetesApi
@@ -49,11 +49,12 @@ class _Operation(msgspec.Struct, frozen=True):
 
 
 class _Look(NamedTuple):
-    """A pool as it is: its queue where it has one, why that cannot be asked, and its groups."""
+    """A pool as it is: its queue where it has one, why that cannot be asked, its groups, and why others are unread."""
 
     queue: "Queue | None"
     unasked: str
     every: Sequence[Seen]
+    unread: Sequence[PilotlightError] = ()
 
 
 class GkePools:
@@ -78,16 +79,17 @@ class GkePools:
 
     def describe(self) -> Sequence[PoolState]:
         """Every pool of the policy that has a node pool. Instances that are nodes already are among those on their
-        way."""
+        way. A group that cannot be read costs its pool alone; where none can, what keeps us from it is raised."""
         cluster = self._read()
         pools = {pool.name: pool for pool in cluster.node_pools}
         reservations = reservations_of(self._compute)
+        seen = {name: self._look(pools[called]) for name, called in self._names.items() if called in pools}
+        _see_that_one_is_read(seen.values())
         states = []
-        for name, called in self._names.items():
-            if called in pools:
-                seen = self._look(pools[called])
-                state = self._state(name, cluster, pools[called], seen)
-                states.append(replace(state, paid=self._paid(name, pools[called], seen.every, reservations)))
+        for name, one in seen.items():
+            pool = pools[self._names[name]]
+            state = self._state(name, cluster, pool, one)
+            states.append(replace(state, paid=self._paid(name, pool, one.every, reservations)))
         return states
 
     def _paid(self, name: str, pool: NodePool, every: Sequence[Seen], reservations: Look) -> tuple[Paid, ...]:
@@ -102,7 +104,7 @@ class GkePools:
     def instance(self, pool: str, instance: str) -> InstanceState | None:
         """A MIG tells what it does with an instance; that spot is about to be taken nobody tells before it goes."""
         _, found = self._find(pool)
-        queue, _, every = self._look(found)
+        queue, _, every, unread = self._look(found)
         if queue and queue.names(instance):
             return InstanceState(there=queue.has(instance))
         for seen in every:
@@ -110,7 +112,7 @@ class GkePools:
                 if one.called == instance:
                     return _state_of(one, seen)
         _see_that_all_are_listed(every)
-        return InstanceState(there=False)
+        return None if unread else InstanceState(there=False)
 
     def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
         with self._lock:
@@ -150,6 +152,8 @@ class GkePools:
                     self._change(seen.group, "deleteInstances", str(uuid4()), body, gate)
                     return
             _see_that_all_are_listed(look.every)
+            if look.unread:
+                raise look.unread[0]
 
     def _read(self) -> Cluster:
         return self._gke.read(f"/v1/{quote(self._cluster)}", Cluster)
@@ -164,7 +168,7 @@ class GkePools:
     def _look(self, pool: NodePool) -> _Look:
         """A pool's queue first: what gets its nodes meanwhile is counted twice, never not at all."""
         queue, why = self._queue(pool)
-        return _Look(queue, why, [look(self._compute, group) for group in groups_of(pool)])
+        return _Look(queue, why, *look_at(self._compute, pool))
 
     def _queue(self, pool: NodePool) -> "tuple[Queue | None, str]":
         """The queue that a pool's nodes come by, or why it cannot be asked; neither where they come by its groups."""
@@ -180,13 +184,20 @@ class GkePools:
             return None, str(no)
 
     def _see_that_it_may(self, cluster: Cluster, pool: NodePool, look: _Look) -> None:
-        no = why_closed(cluster, pool, self._where, self._clock.now(), unasked=look.unasked)
+        no = self._closed(cluster, pool, look)
         if no is not None:
             raise (Busy if no.passes else BadRequest)(no.why)
 
+    def _closed(self, cluster: Cluster, pool: NodePool, look: _Look) -> Closed | None:
+        no = why_closed(cluster, pool, self._where, self._clock.now(), unasked=look.unasked)
+        scaled = next((seen for seen in look.every if seen.autoscaler), None)
+        if no is None and scaled is not None:
+            no = by_autoscaler(scaled)
+        return Closed(str(look.unread[0])) if look.unread and no is None else no
+
     def _see_that_it_goes(self, cluster: Cluster, pool: NodePool, look: _Look, seen: Seen, instance: str) -> None:
         """Raises while GKE works on a pool, and in one that another scales for what is not of our names."""
-        no = why_closed(cluster, pool, self._where, self._clock.now(), unasked=look.unasked)
+        no = self._closed(cluster, pool, look)
         if no is not None and (no.passes or (no.shared and not _is_ours(seen, instance))):
             raise (Busy if no.passes else BadRequest)(no.why)
 
@@ -213,11 +224,11 @@ class GkePools:
             raise error_of(f"{verb} of {group.name} in {group.zone}", done.error)
 
     def _state(self, name: str, cluster: Cluster, pool: NodePool, seen_now: _Look) -> PoolState:
-        now, (queue, unasked, every) = self._clock.now(), seen_now
+        now, (queue, _, every, unread) = self._clock.now(), seen_now
         live = [(seen, one) for seen in every for one in seen.instances if one.called not in seen.refused]
         refused = [(seen, called) for seen in every for called in seen.refused]
         ours = tuple(called for seen, called in refused if _is_ours(seen, called))
-        no = why_closed(cluster, pool, self._where, now, unasked=unasked)
+        no = self._closed(cluster, pool, seen_now)
         zones = tuple(dict.fromkeys(seen.group.zone for seen in every))
         state = PoolState(
             name=name,
@@ -233,6 +244,7 @@ class GkePools:
             owed=len(refused) - len(ours),
             refusal=_refusal(*refused[0]) if refused else None,
             refused=ours,
+            unread=str(unread[0]) if unread else "",
             rules=PoolRules(
                 group=pool.name,
                 zones=zones,
@@ -255,6 +267,15 @@ def _gives(no: Closed | None, state: PoolState, every: Sequence[Seen]) -> tuple[
     named = (*(one.instance for one in (*state.booting, *state.queued)), *state.refused)
     shared = no is not None and no.shared
     return tuple(name for name in named if not shared or any(_is_ours(seen, name) for seen in every))
+
+
+def _see_that_one_is_read(every: Iterable[_Look]) -> None:
+    """Raises where groups were asked for and none could be read: the account may not."""
+    looks = list(every)
+    unread = [no for one in looks for no in one.unread]
+    barred = [no for no in unread if isinstance(no, Forbidden)]
+    if barred and not any(one.every for one in looks):
+        raise barred[0]
 
 
 def _see_that_all_are_listed(every: Sequence[Seen]) -> None:
