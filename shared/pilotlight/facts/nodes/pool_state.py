@@ -12,7 +12,8 @@ class Booting(msgspec.Struct, frozen=True, kw_only=True):
     """An instance the cloud has begun and the cluster does not have yet.
 
     ``doubt`` says why it may be a node all the same, empty where nothing does: such a one never counts as failed.
-    ``unmade`` is one that only has a name: its machine is not there, and costs nothing.
+    ``unmade`` is one that only has a name: its machine is not there, and costs nothing. Its cloud does not tell since
+    when: a look counts from when it was first seen.
     """
 
     instance: str

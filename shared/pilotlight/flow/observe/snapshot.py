@@ -12,7 +12,7 @@ from pilotlight.facts.capacity import ClusterView, Node, digest
 from pilotlight.facts.decisions import Basis, BudgetSeen, Plan, PriceUsed
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.budgets import Money
-from pilotlight.facts.nodes.pool_state import InFlight, PoolState
+from pilotlight.facts.nodes.pool_state import Booting, InFlight, PoolState
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe import known_instances
@@ -81,7 +81,8 @@ def look(deps: Deps, *, monitored: bool = False) -> Snapshot:
     there = {node.instance for node in view.nodes}
     since = now - timedelta(seconds=deps.policy.gpu_ready_deadline)
     fresh = [entry for _, entry in flights if entry.requested_at >= since]
-    pools = tuple(_owing(_without(_unread(pool, fresh, view.nodes), there), fresh) for pool in told)
+    told = [_aged(_unread(pool, fresh, view.nodes), was.memory.unmade) for pool in told]
+    pools = tuple(_owing(_without(pool, there), fresh) for pool in told)
     if any(b.requested_at < since for pool in pools for b in pool.booting) or any(
         e.broken or e.vain_since for _, e in flights
     ):
@@ -218,6 +219,18 @@ def _unread(pool: PoolState, entries: Sequence[InFlight], nodes: Sequence[Node])
         return pool
     most = sum(node.pool == pool.name for node in nodes) + sum(e.count for e in entries if e.pool == pool.name)
     return replace(pool, desired=max(pool.desired, most))
+
+
+def _aged(pool: PoolState, since: Mapping[str, datetime]) -> PoolState:
+    """The pool whose instances that are only names are as old as they have been seen so. Another hand's are not ours
+    to give up."""
+    if not any(b.unmade for b in pool.booting):
+        return pool
+    return replace(pool, booting=tuple(_seen_first(b, since) if b.unmade else b for b in pool.booting))
+
+
+def _seen_first(one: Booting, since: Mapping[str, datetime]) -> Booting:
+    return one if one.doubt else replace(one, requested_at=since.get(one.instance, one.requested_at))
 
 
 def _owing(pool: PoolState, entries: Sequence[InFlight]) -> PoolState:

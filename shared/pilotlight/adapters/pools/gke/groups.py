@@ -172,6 +172,11 @@ class Managed(msgspec.Struct, frozen=True, rename="camel"):
         """True where it is not there yet. An old error of one that is there says nothing."""
         return self.current_action in MAKES and not self.instance_status
 
+    @property
+    def costs_nothing(self) -> bool:
+        """True where its machine is not there: "Flex Start ... is waiting for available capacity", says PENDING."""
+        return self.instance_status in ("", "PENDING")
+
 
 class _Page(msgspec.Struct, frozen=True, rename="camel"):
     managed_instances: tuple[Managed, ...] = ()

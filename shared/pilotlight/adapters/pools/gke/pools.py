@@ -237,7 +237,8 @@ class GkePools:
                 Booting(
                     instance=one.called,
                     requested_at=seen.made.get(one.called) or now,
-                    unmade=not one.instance_status,
+                    unmade=one.costs_nothing,
+                    doubt="another hand asked for it" if one.costs_nothing and not _is_ours(seen, one.called) else "",
                 )
                 for seen, one in live
             ),
