@@ -185,6 +185,8 @@ class GkePools:
 
     def _see_that_it_may(self, cluster: Cluster, pool: NodePool, look: _Look) -> None:
         no = self._closed(cluster, pool, look)
+        if no is not None and look.unread and no.why == str(look.unread[0]):
+            raise look.unread[0]
         if no is not None:
             raise (Busy if no.passes else BadRequest)(no.why)
 
