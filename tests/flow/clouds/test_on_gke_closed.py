@@ -63,6 +63,34 @@ def test_what_could_not_be_made_is_called_off_in_a_pool_that_closed_since(fields
         assert (stage.nodes("one"), stage.nodes("eight")) == (0, 1)
 
 
+SERVED = ("autoscaling switched on", "flex-start", "of a ComputeClass")
+
+
+@pytest.mark.parametrize("how", [*CLOSED, "an upgrade", "a group that is gone"])
+def test_a_pod_goes_elsewhere_where_nobody_makes_nodes(how: str) -> None:
+    """The cheapest pool is closed: another pool is bought from at once, but where an autoscaler may serve the pod."""
+    with on_gke(pools=BOTH, budgets=DAY) as (stage, gke):
+        gke.extra["one"] = CLOSED.get(how, {})
+        gke.doubled |= {"one"} if how == "an upgrade" else set()
+        gke.refuses |= {"one": 404} if how == "a group that is gone" else {}
+        stage.event(stage.submit("a", workload_class="batch", run_s=2 * HOUR))
+        stage.minutes(5)
+        assert (stage.nodes("one"), stage.nodes("eight")) == (0, int(how not in SERVED))
+
+
+def test_a_pod_without_another_pool_waits_and_hears_why() -> None:
+    """For as long as its pool is closed; then it is bought for."""
+    with on_gke(pools={"one": BOTH["one"]}) as (stage, gke):
+        gke.extra["one"] = CLOSED["auto-repair without an exclusion"]
+        answer = stage.event(stage.submit("a", run_s=2 * HOUR))
+        stage.minutes(10)
+        assert "--no-enable-autorepair" in str(answer)
+        assert any("--no-enable-autorepair" in alert.why for alert in stage.alerts)
+        gke.extra.clear()
+        stage.minutes(6)
+        assert stage.nodes("one") == 1
+
+
 @pytest.mark.parametrize("fields", CLOSED.values(), ids=CLOSED)
 def test_an_idle_node_of_ours_goes_back_in_a_pool_that_closed_since(fields: dict[str, Any]) -> None:
     """Its pod has ended and its idle time is over: it is deleted by its name, and nothing is bought there."""

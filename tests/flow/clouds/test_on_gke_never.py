@@ -98,3 +98,19 @@ def test_one_that_is_taken_and_not_made_again_has_its_own_time() -> None:
         gke.world.fleet.desired["one"] += 1
         deadline = timedelta(seconds=stage.deps.policy.gpu_ready_deadline) / timedelta(minutes=1)
         assert deadline <= until_deleted(stage, gke, 60) <= deadline + 3
+
+
+def test_one_that_is_never_even_listed_is_owed_after_its_deadline_and_its_pod_goes_elsewhere() -> None:
+    """Its group has the size and tells no name: nothing can be called off; it is told, and its dollars stay held."""
+    with on_gke(pools=BOTH, budgets=DAY) as (stage, gke):
+        gke.never.add("one")
+        gke.hidden = True
+        stage.event(stage.submit("a", workload_class="batch", run_s=2 * HOUR))
+        stage.minutes(35)
+        assert (stage.nodes("eight"), len(list(HOLD.scan(stage.deps.state, "")))) == (1, 2)
+        told = [alert.why for alert in stage.alerts if alert.kind == "finding-launch-owed"]
+        assert told[0].startswith("1 of 1 node could not be launched")
+        assert deleted(gke) == []
+        gke.hidden = False
+        stage.minutes(20)
+        assert len(deleted(gke)) == 1

@@ -52,7 +52,7 @@ class Gke(Operations, PoolSettings, Rights, Reserved):
         self.stale: dict[str, list[dict[str, str]]] = {}
         self.until: dict[str, datetime] = {}
         self.told: list[dict[str, Any]] = []
-        self.slow, self.hidden, self.paged, self.shifts = False, False, False, False
+        self.slow, self.hidden, self.paged, self.shifts, self.endless = False, False, False, False, False
         self.refuses: dict[str, int] = {}
         self.never: set[str] = set()
         self.autoscalers: dict[str, str] = {}
@@ -166,7 +166,7 @@ class Gke(Operations, PoolSettings, Rights, Reserved):
             found = [*found[1:], found[-1]]
         if not self.paged:
             return {key: found} if found else {}
-        first = int(call.query.get("pageToken", 0))
+        first = 0 if self.endless else int(call.query.get("pageToken", 0))
         more = {"nextPageToken": str(first + 2)} if len(found) > first + 2 else {}
         return {key: found[first : first + 2], **more}
 
@@ -227,7 +227,7 @@ class Gke(Operations, PoolSettings, Rights, Reserved):
         if (known := self._known(call, asked)) is not None:
             return known
         pool, zone = self._pool(call), call.path["zone"]
-        if ends := self.ends.get("createInstances"):
+        if (ends := self.ends.get("createInstances")) is not None:
             return self._operation(call, asked, ends)
         names = [one["name"] for one in asked["instances"]]
         for name in names:

@@ -45,6 +45,7 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
     handed_back: str = ""  # When it was given back to whoever kept it before Pilotlight; empty where it is ours.
     at_once: bool = False  # One node more in a named zone is launched or refused at once; else it goes on trying.
     closed: str = ""  # Why nothing is bought there now, with the way out; empty where it may be.
+    starves: bool = False  # Nobody else makes nodes there meanwhile: its pods go elsewhere.
     gives: tuple[str, ...] = ()  # Instances that go back all the same while nothing is bought there.
     names_zone: bool = False  # It has several zones, and each purchase must name its own.
     flex_start: bool = False  # Its nodes are of flex-start.
@@ -64,6 +65,7 @@ class PoolState(msgspec.Struct, frozen=True, kw_only=True):
     refusal: LateRefusal | None = None  # Why it is smaller than desired, where the last launch failed.
     owed: int = 0  # Nodes that are missing so: the cloud may launch them at any time, or never.
     refused: tuple[str, ...] = ()  # Instances that are missing so, by names that call them off: not among ``owed``.
+    lagging: int = 0  # Nodes of its size that its cloud does not list, by no name.
     unread: str = ""  # Why a part of it could not be read, which its size is without; empty where all was.
     rules: PoolRules | None = None  # None where the cloud tells none.
     paid: tuple[Paid, ...] = ()  # What its nodes may run on at no further cost.

@@ -70,6 +70,8 @@ def settle(deps: Deps, snapshot: Snapshot, last: datetime | None = None) -> Snap
     memory, heard = hear_refusals(deps, memory, snapshot.pools, snapshot.now)
     memory, findings = _sizes(memory, snapshot.pools)
     unmade = {b.instance: b.requested_at for pool in snapshot.pools for b in pool.booting if b.unmade and not b.doubt}
+    now = snapshot.now
+    unmade |= {at: memory.unmade.get(at, now) for pool in snapshot.pools if pool.lagging for at in [f"{pool.name}/"]}
     memory = replace(memory, unmade=unmade) if unmade != memory.unmade else memory
     rests, opened = node_marks.settle(deps, (*snapshot.view.nodes, *snapshot.going), snapshot.leaving, snapshot.now)
     memory, findings = replace(memory, rests=rests), findings + opened

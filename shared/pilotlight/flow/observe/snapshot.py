@@ -18,7 +18,7 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe import known_instances
 from pilotlight.flow.records import ledger, node_marks
 from pilotlight.flow.records.ledger import CLOUD_SKEW, Remembered
-from pilotlight.units import Seconds
+from pilotlight.units import Seconds, count_of
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +81,7 @@ def look(deps: Deps, *, monitored: bool = False) -> Snapshot:
     there = {node.instance for node in view.nodes}
     since = now - timedelta(seconds=deps.policy.gpu_ready_deadline)
     fresh = [entry for _, entry in flights if entry.requested_at >= since]
-    told = [_aged(_unread(pool, fresh, view.nodes), was.memory.unmade) for pool in told]
+    told = [_aged(_unread(pool, fresh, view.nodes), was.memory.unmade, since) for pool in told]
     pools = tuple(_owing(_without(pool, there), fresh) for pool in told)
     if any(b.requested_at < since for pool in pools for b in pool.booting) or any(
         e.broken or e.vain_since for _, e in flights
@@ -221,12 +221,23 @@ def _unread(pool: PoolState, entries: Sequence[InFlight], nodes: Sequence[Node])
     return replace(pool, desired=max(pool.desired, most))
 
 
-def _aged(pool: PoolState, since: Mapping[str, datetime]) -> PoolState:
-    """The pool whose instances that are only names are as old as they have been seen so. Another hand's are not ours
-    to give up."""
+def _aged(pool: PoolState, since: Mapping[str, datetime], late: datetime) -> PoolState:
+    """The pool whose instances that are only names are as old as they have been seen so, and which is owed what it has
+    not even listed since before ``late``. Another hand's are not ours to give up."""
+    if pool.lagging and since.get(f"{pool.name}/", late) < late:
+        pool = _lagging(pool)
     if not any(b.unmade for b in pool.booting):
         return pool
     return replace(pool, booting=tuple(_seen_first(b, since) if b.unmade else b for b in pool.booting))
+
+
+def _lagging(pool: PoolState) -> PoolState:
+    rules = pool.rules
+    if rules is not None and not rules.closed:
+        why = f"its cloud does not list {count_of(pool.lagging, 'node')} of size {pool.desired}, and made none in time"
+        way_out = f"lower the size of {rules.group} to {pool.desired - pool.lagging}"
+        rules = replace(rules, closed=f"{why}: {way_out}", starves=True)
+    return replace(pool, owed=pool.owed + pool.lagging, rules=rules)
 
 
 def _seen_first(one: Booting, since: Mapping[str, datetime]) -> Booting:

@@ -13,7 +13,16 @@ from small_cloud import START
 from pilotlight.adapters.pools.gke import google_rest
 from pilotlight.adapters.pools.gke import pools as gke_pools
 from pilotlight.adapters.pools.gke.refusals import Problem, Problems, Reason, error_of, gravest, reason_of
-from pilotlight.errors import BadRequest, Busy, Denied, Forbidden, NoCapacity, PilotlightError, QuotaExceeded
+from pilotlight.errors import (
+    BadRequest,
+    Busy,
+    Denied,
+    Forbidden,
+    NoCapacity,
+    PilotlightError,
+    QuotaExceeded,
+    Unavailable,
+)
 
 
 @pytest.fixture
@@ -242,3 +251,43 @@ def test_a_group_whose_size_compute_engines_autoscaler_sets_is_closed(here: Proj
     with pytest.raises(BadRequest, match="stop-autoscaling"):
         here.pools.grow("one", 3)
     here.pools.release("one", ours)
+
+
+@pytest.mark.parametrize(("status", "closed", "gives"), [
+    ("RUNNING", False, 0), ("RECONCILING", False, 0), ("DEGRADED", False, 0), ("", False, 0),
+    ("PROVISIONING", True, 0), ("STOPPING", True, 0), ("ERROR", True, 1),
+])  # fmt: skip
+def test_nothing_is_bought_in_a_cluster_that_goes(here: Project, status: str, closed: bool, gives: int) -> None:
+    """It is deleted, or will be by GKE ("ERROR": "It will be automatically deleted"): its pools say so."""
+    here.pools.grow("one", 1)
+    here.gke.cluster = {"status": status} if status else {}
+    rules = here.pool().rules
+    assert rules is not None
+    assert (bool(rules.closed), len(rules.gives)) == (closed, gives)
+    assert (f"({status})" in rules.closed) == closed
+
+
+def test_an_operation_that_failed_by_its_status_alone_is_no_success(here: Project) -> None:
+    """DONE with an HTTP status and no list of errors."""
+    here.gke.ends["createInstances"] = []
+    here.gke.fails_with = 403, "Quota 'NVIDIA_L4_GPUS' exceeded.  Limit: 1.0 in region europe-west4."
+    with pytest.raises(QuotaExceeded, match="NVIDIA_L4_GPUS"):
+        here.pools.grow("one", 1)
+
+
+def test_a_list_without_an_end_is_unavailable(here: Project) -> None:
+    """Each page leads on to itself: it is read within a bound, and said."""
+    here.pools.grow("one", 3)
+    here.gke.paged = here.gke.endless = True
+    with pytest.raises(Unavailable, match="has no end"):
+        here.pools.describe()
+
+
+def test_a_shared_reservation_whose_project_is_gone_costs_its_own_purchase_alone(here: Project) -> None:
+    """Its affinity names it: nothing is known as paid, nothing is bought on it, and the other pools go on."""
+    affinity = {"consumeReservationType": "SPECIFIC_RESERVATION", "values": ["projects/gone/reservations/r"]}
+    here.gke.extra["one"] = {"config": {"machineType": "one", "reservationAffinity": affinity}}
+    here.gke.gone_projects.add("gone")
+    assert (here.pool().paid, here.pool("eight").desired) == ((), 0)
+    with pytest.raises(BadRequest, match="gone"):
+        here.pools.grow("one", 1)

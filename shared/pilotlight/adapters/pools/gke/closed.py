@@ -17,6 +17,8 @@ STEADY = ("RUNNING", "RUNNING_WITH_ERROR")
 """States of a pool that GKE does not work on; an error of an earlier size does not stop the next."""
 BROKEN = "ERROR"
 """It may be unusable, says the document; GKE does nothing about it by itself."""
+GOING = ("PROVISIONING", "STOPPING", BROKEN)
+"""States of a cluster that is not there yet, or is deleted; of ``ERROR``, says the document, by GKE itself."""
 BY_CLASS = "cloud.google.com/compute-class"
 """The label of the nodes of a ComputeClass."""
 NODES_STAY = "NO_MINOR_OR_NODE_UPGRADES"
@@ -41,6 +43,10 @@ def why_closed(cluster: Cluster, pool: NodePool, where: str, now: datetime, *, u
     if pool.status not in STEADY or upgraded:
         at = f"{pool.status}, blue-green {phase}" if phase else pool.status or "no status"
         return Closed(f"GKE works on node pool {pool.name} ({at}): nothing is asked of it until that is over", True)
+    if cluster.status in GOING:
+        return Closed(
+            f"the cluster comes or goes ({cluster.status}): nothing is bought in it", cluster.status != BROKEN
+        )
     if no := _made_by_another(cluster, pool, unasked=unasked):
         return no
     update = f"gcloud container node-pools update {pool.name} {where}"

@@ -13,7 +13,7 @@ import msgspec
 
 from pilotlight.adapters.pools.gke.google_rest import GoogleRest
 from pilotlight.adapters.pools.gke.refusals import Problem, Problems, gravest
-from pilotlight.errors import BadRequest, Denied, PilotlightError
+from pilotlight.errors import BadRequest, Denied, PilotlightError, Unavailable
 
 GROUP = re.compile(r".*/projects/([^/]+)/zones/([^/]+)/instanceGroupManagers/([^/]+)")
 LEAVES = ("DELETING", "ABANDONING")
@@ -23,8 +23,8 @@ RECREATES = "RECREATING"
 MAKES = (CREATING, RECREATES)
 """What a group tries for ever: for one that was asked for, and for one that went and is to come again."""
 PAGE = 500
-MOST_PAGES = 10
-"""Pages of errors that are read of a group."""
+MOST_PAGES, MOST_ERRORS = 100, 10
+"""Pages of instances, and of errors, that are read of a group."""
 
 
 class _On(msgspec.Struct, frozen=True):
@@ -106,6 +106,7 @@ class _Maintenance(msgspec.Struct, frozen=True):
 class Cluster(msgspec.Struct, frozen=True, rename="camel"):
     """A cluster with its node pools."""
 
+    status: str = ""
     autopilot: _On = _On()
     maintenance_policy: _Maintenance = _Maintenance()
     node_pools: tuple[NodePool, ...] = ()
@@ -290,13 +291,14 @@ def _refused(api: GoogleRest, group: Group, found: Sequence[Managed]) -> Mapping
 def _listed(api: GoogleRest, group: Group) -> Iterator[Managed]:
     """Every instance: a MIG that is PAGELESS tells all at once, whatever is asked for. Where it changes between two
     pages one may be told twice, and another not."""
-    more = ""
-    while True:
-        asked = {"maxResults": str(PAGE)} | ({"pageToken": more} if more else {})
+    asked = {"maxResults": str(PAGE)}
+    for _ in range(MOST_PAGES):
         page = api.read(f"{group.path}/listManagedInstances?{urlencode(asked)}", _Page, "POST")
         yield from page.managed_instances
-        if not (more := page.next_page_token):
+        if not page.next_page_token:
             return
+        asked["pageToken"] = page.next_page_token
+    raise Unavailable(f"the list of instances of group {group.name} has no end: {MOST_PAGES} pages were read")
 
 
 def _told(api: GoogleRest, group: Group, actions: Mapping[str, str]) -> Iterable[tuple[str, Problem]]:
@@ -319,7 +321,7 @@ def _told(api: GoogleRest, group: Group, actions: Mapping[str, str]) -> Iterable
 def _errors(api: GoogleRest, group: Group) -> Iterator[_Told]:
     """What a group still tells of its errors, page by page within a bound: it goes on failing for ever."""
     asked = {"maxResults": str(PAGE)}
-    for _ in range(MOST_PAGES):
+    for _ in range(MOST_ERRORS):
         page = api.read(f"{group.path}/listErrors?{urlencode(asked)}", _Errors)
         yield from page.items
         if not page.next_page_token:
@@ -330,7 +332,7 @@ def _errors(api: GoogleRest, group: Group) -> Iterator[_Told]:
 def _there(api: GoogleRest, group: Group, base: str) -> Iterator[_Instance]:
     """Instances whose names begin so: a list of managed ones does not tell when they were made, nor what they use."""
     asked = {"filter": f"name eq {base}-.*", "maxResults": str(PAGE)}
-    while True:
+    for _ in range(MOST_PAGES):
         page = api.read(f"{group.zone_path}/instances?{urlencode(asked, quote_via=quote)}", _Instances)
         yield from page.items
         if not page.next_page_token:

@@ -21,7 +21,7 @@ from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.pools.gke.closed import Closed, by_autoscaler, why_closed
 from pilotlight.adapters.pools.gke.google_rest import GoogleRest
 from pilotlight.adapters.pools.gke.groups import RECREATES, Cluster, Group, Managed, NodePool, Seen, look_at
-from pilotlight.adapters.pools.gke.refusals import Problems, error_of, reason_of
+from pilotlight.adapters.pools.gke.refusals import Problem, Problems, error_of, reason_of
 from pilotlight.adapters.pools.gke.reservations import Look, is_bound, paid_of, reservations_of, see_that_there_is_room
 from pilotlight.errors import BadRequest, Busy, Denied, Forbidden, PilotlightError, Retry
 from pilotlight.facts.nodes.pool_state import Booting, InstanceState, LateRefusal, PoolRules, PoolState
@@ -42,10 +42,21 @@ GOES = ("STOPPING", "PENDING_STOP", "SUSPENDING", "DEPROVISIONING", "TERMINATED"
 """States of an instance that goes, or has gone."""
 
 
-class _Operation(msgspec.Struct, frozen=True):
+class _Operation(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
     status: str = ""
     error: Problems = Problems()
+    http_error_status_code: int = 0  # Of one that failed, also where it lists no errors.
+    http_error_message: str = ""
+
+    @property
+    def problems(self) -> Problems:
+        """Why it failed; none where it did not."""
+        if self.error.errors or self.http_error_status_code < 400:
+            return self.error
+        barred = self.http_error_status_code in (401, 403)
+        code = "FORBIDDEN" if barred else str(self.http_error_status_code)
+        return Problems((Problem(code=code, message=self.http_error_message),))
 
 
 class _Look(NamedTuple):
@@ -93,12 +104,12 @@ class GkePools:
         return states
 
     def _paid(self, name: str, pool: NodePool, every: Sequence[Seen], reservations: Look) -> tuple[Paid, ...]:
-        """What is paid for already, of a pool that may run on it; nothing where the account may not see that."""
+        """What is paid for already, of a pool that may run on it; nothing where that cannot be read."""
         if name not in self._reserved and not is_bound(pool):
             return ()
         try:
             return paid_of(pool, every, reservations)
-        except Forbidden:
+        except Denied:
             return ()
 
     def instance(self, pool: str, instance: str) -> InstanceState | None:
@@ -222,8 +233,8 @@ class GkePools:
                     done = self._compute.ask(deadline, "GET", path, _Operation)
                 except Retry:  # It was taken on: the next look tells what came of it.
                     break
-        if done.error.errors:
-            raise error_of(f"{verb} of {group.name} in {group.zone}", done.error)
+        if done.problems.errors:
+            raise error_of(f"{verb} of {group.name} in {group.zone}", done.problems)
 
     def _state(self, name: str, cluster: Cluster, pool: NodePool, seen_now: _Look) -> PoolState:
         now, (queue, _, every, unread) = self._clock.now(), seen_now
@@ -247,11 +258,13 @@ class GkePools:
             owed=len(refused) - len(ours),
             refusal=_refusal(*refused[0]) if refused else None,
             refused=ours,
+            lagging=sum(max(0, seen.size - len(seen.instances)) for seen in every),
             unread=str(unread[0]) if unread else "",
             rules=PoolRules(
                 group=pool.name,
                 zones=zones,
                 closed=no.why if no else "",
+                starves=no is not None and not no.shared,
                 names_zone=len(zones) > 1 and queue is None,
                 flex_start=pool.config.flex_start,
                 queues=queue is not None,
