@@ -13,7 +13,7 @@ from test_on_gke import Mortal, _Dead, on_gke, short
 
 from pilotlight.adapters.pools.gke import google_rest
 from pilotlight.errors import Retry
-from pilotlight.facts.money.money_policy import Budget
+from pilotlight.facts.money.money_policy import Budget, Caps
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.flow.records import brake_records
 from pilotlight.state_schema.billing_records import HOLD
@@ -164,6 +164,19 @@ def test_a_group_that_cannot_be_read_stops_no_other_pool(status: int) -> None:
         assert (stage.world.launches, len(deleted(gke)), stage.nodes("one")) == (1, 1, 0)
         told = {alert.what: alert.why for alert in stage.alerts}
         assert "group gke-prod-eight-pool-0a1b2c3d-grp" in told["pool eight cannot be read whole"]
+
+
+@pytest.mark.parametrize(("status", "bought"), [(403, 0), (404, 1)])
+def test_what_a_hidden_group_makes_anew_counts_against_caps(status: int, bought: int) -> None:
+    """Spot that is taken comes again unseen: its pool had one, and the cap is one; a group that is gone has none."""
+    with on_gke(pools=BOTH, caps=Caps(nodes=1)) as (stage, gke):
+        stage.event(stage.submit("a", workload_class="batch", run_s=9 * HOUR))
+        stage.minutes(8)
+        (name,) = gke.world.nodes
+        gke.refuses["one"] = status
+        gke.world.terminate(name, "taken", evict=True)
+        stage.minutes(5)
+        assert stage.nodes("eight") == bought
 
 
 def test_what_boots_in_a_pool_that_cannot_be_read_is_not_bought_twice() -> None:

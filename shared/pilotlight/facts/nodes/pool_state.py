@@ -67,6 +67,7 @@ class PoolState(msgspec.Struct, frozen=True, kw_only=True):
     refused: tuple[str, ...] = ()  # Instances that are missing so, by names that call them off: not among ``owed``.
     lagging: int = 0  # Nodes of its size that its cloud does not list, by no name.
     unread: str = ""  # Why a part of it could not be read, which its size is without; empty where all was.
+    hidden: bool = False  # That part may be there and have nodes; else it is gone.
     rules: PoolRules | None = None  # None where the cloud tells none.
     paid: tuple[Paid, ...] = ()  # What its nodes may run on at no further cost.
     drifted: tuple[str, ...] = ()  # Instances that an older version of its launch template made.

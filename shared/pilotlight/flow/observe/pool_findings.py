@@ -11,7 +11,9 @@ from pilotlight.units import count_of
 def owed_launches(pools: Sequence[PoolState]) -> tuple[Finding, ...]:
     """A finding for each pool whose cloud owes it nodes."""
     return tuple(
-        Finding(subject=f"pool {pool.name}", code=LAUNCH_OWED, message=_owed(pool)) for pool in pools if pool.owed
+        Finding(subject=f"pool {pool.name}", code=LAUNCH_OWED, message=_owed(pool))
+        for pool in pools
+        if pool.owed and not pool.unread
     )
 
 

@@ -81,7 +81,8 @@ def look(deps: Deps, *, monitored: bool = False) -> Snapshot:
     there = {node.instance for node in view.nodes}
     since = now - timedelta(seconds=deps.policy.gpu_ready_deadline)
     fresh = [entry for _, entry in flights if entry.requested_at >= since]
-    told = [_aged(_unread(pool, fresh, view.nodes), was.memory.unmade, since) for pool in told]
+    told = [_unread(pool, fresh, view.nodes, was.memory.sizes) if pool.unread else pool for pool in told]
+    told = [_aged(pool, was.memory.unmade, since) for pool in told]
     pools = tuple(_owing(_without(pool, there), fresh) for pool in told)
     if any(b.requested_at < since for pool in pools for b in pool.booting) or any(
         e.broken or e.vain_since for _, e in flights
@@ -213,12 +214,13 @@ def _without(pool: PoolState, nodes: set[str]) -> PoolState:
     return pool if len(booting) == len(pool.booting) else replace(pool, booting=booting)
 
 
-def _unread(pool: PoolState, entries: Sequence[InFlight], nodes: Sequence[Node]) -> PoolState:
-    """The pool as large as it may be, where a part of it could not be read: with its nodes, and what boots there."""
-    if not pool.unread:
-        return pool
-    most = sum(node.pool == pool.name for node in nodes) + sum(e.count for e in entries if e.pool == pool.name)
-    return replace(pool, desired=max(pool.desired, most))
+def _unread(pool: PoolState, entries: Sequence[InFlight], nodes: Sequence[Node], sizes: Mapping[str, int]) -> PoolState:
+    """The pool as large as it may be, of which a part could not be read: with its nodes and what boots there; and what
+    else a part that is hidden had, or made anew since, which counts and is no room."""
+    known = sum(node.pool == pool.name for node in nodes) + sum(e.count for e in entries if e.pool == pool.name)
+    known = max(pool.desired, known)
+    more = max(0, sizes.get(pool.name, 0) - known) if pool.hidden else 0
+    return replace(pool, desired=known + more, owed=pool.owed + more)
 
 
 def _aged(pool: PoolState, since: Mapping[str, datetime], late: datetime) -> PoolState:

@@ -46,6 +46,7 @@ def test_a_group_that_cannot_be_read_costs_its_pool_alone(here: Project, status:
         "group gke-prod-eight-pool-0a1b2c3d-grp in europe-west4-a of node pool eight-pool cannot be read" in lost.unread
     )
     assert (lost.rules.closed, lost.desired, lost.booting) == (lost.unread, 0, ())
+    assert lost.hidden == (status == 403)
     for ask in (lambda: here.pools.grow("eight", 2), lambda: here.pools.release("eight", node)):
         with pytest.raises((error, BadRequest), match="cannot be read"):
             ask()

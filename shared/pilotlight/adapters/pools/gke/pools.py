@@ -21,7 +21,7 @@ from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.pools.gke.closed import Closed, by_autoscaler, why_closed
 from pilotlight.adapters.pools.gke.google_rest import GoogleRest
 from pilotlight.adapters.pools.gke.groups import RECREATES, Cluster, Group, Managed, NodePool, Seen, look_at
-from pilotlight.adapters.pools.gke.refusals import Problem, Problems, error_of, reason_of
+from pilotlight.adapters.pools.gke.refusals import Missing, Problem, Problems, error_of, reason_of
 from pilotlight.adapters.pools.gke.reservations import Look, is_bound, paid_of, reservations_of, see_that_there_is_room
 from pilotlight.errors import BadRequest, Busy, Denied, Forbidden, PilotlightError, Retry
 from pilotlight.facts.nodes.pool_state import Booting, InstanceState, LateRefusal, PoolRules, PoolState
@@ -196,10 +196,9 @@ class GkePools:
 
     def _see_that_it_may(self, cluster: Cluster, pool: NodePool, look: _Look) -> None:
         no = self._closed(cluster, pool, look)
-        if no is not None and look.unread and no.why == str(look.unread[0]):
-            raise look.unread[0]
         if no is not None:
-            raise (Busy if no.passes else BadRequest)(no.why)
+            unread = next((one for one in look.unread if str(one) == no.why), None)
+            raise unread or (Busy if no.passes else BadRequest)(no.why)
 
     def _closed(self, cluster: Cluster, pool: NodePool, look: _Look) -> Closed | None:
         no = why_closed(cluster, pool, self._where, self._clock.now(), unasked=look.unasked)
@@ -260,6 +259,7 @@ class GkePools:
             refused=ours,
             lagging=sum(max(0, seen.size - len(seen.instances)) for seen in every),
             unread=str(unread[0]) if unread else "",
+            hidden=any(not isinstance(no, Missing) for no in unread),
             rules=PoolRules(
                 group=pool.name,
                 zones=zones,

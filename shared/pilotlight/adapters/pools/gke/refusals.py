@@ -46,6 +46,10 @@ THROTTLED_S = 10.0
 RIGHTS = "give its account the role of the guide: pilotlight show docs/guides/gke.md"
 
 
+class Missing(BadRequest):
+    """What was asked about is not there."""
+
+
 class Problem(msgspec.Struct, frozen=True):
     """An error as Compute Engine tells it of an instance or an operation; ``reason`` is a call's code."""
 
@@ -121,6 +125,8 @@ def refusal(what: str, answer: HttpAnswer, lost: type[Unavailable]) -> Pilotligh
         return lost(said)
     if status in (409, 412) or not AT_WORK.isdisjoint(codes):
         return Busy(said)
+    if status == 404:
+        return Missing(said)
     grave = gravest([*told.errors, Problem(code=told.status, message=told.message)])
     return _not_launched(_code(grave), grave.message or told.message, said, barred=status in (401, 403))
 
