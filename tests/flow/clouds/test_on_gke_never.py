@@ -114,3 +114,17 @@ def test_one_that_is_never_even_listed_is_owed_after_its_deadline_and_its_pod_go
         gke.hidden = False
         stage.minutes(20)
         assert len(deleted(gke)) == 1
+
+
+def test_a_pool_that_lags_behind_its_size_gives_its_idle_node_back() -> None:
+    """Nothing is bought there until a person lowers the size; what it does list goes by its name."""
+    with on_gke(pools={"one": BOTH["one"]}) as (stage, gke):
+        stage.event(stage.submit("a", run_s=25 * 60))
+        stage.minutes(5)
+        (name,) = gke.world.nodes
+        gke.never.add("one")
+        gke.hidden = True
+        stage.event(stage.submit("b", run_s=600))
+        assert len(gke.unmade) == 1
+        stage.minutes(60)
+        assert deleted(gke) == [name]

@@ -47,13 +47,7 @@ def failed_capacity(
     for state in pools:
         offering = offerings.get(state.name)
         if offering is not None:
-            out += [
-                _unmade(offering, b, now)
-                if b.unmade
-                else _verdict(offering, b.instance, b.instance, b.requested_at, now, _never(b.requested_at, now), False)
-                for b in state.booting
-                if b.requested_at < late and not b.doubt
-            ]
+            out += [_overdue(offering, b, now) for b in state.booting if b.requested_at < late and not b.doubt]
             out += [_called_off(offering, name) for name in state.refused]
     for node in nodes:
         offering = offerings.get(node.pool)
@@ -227,6 +221,13 @@ def _called_off(offering: Offering, name: str) -> NodeVerdict:
         failed=True,
         registered=False,
     )
+
+
+def _overdue(offering: Offering, one: Booting, now: datetime) -> NodeVerdict:
+    if one.unmade:
+        return _unmade(offering, one, now)
+    why = _never(one.requested_at, now)
+    return _verdict(offering, one.instance, one.instance, one.requested_at, now, why, False)
 
 
 def _unmade(offering: Offering, one: Booting, now: datetime) -> NodeVerdict:

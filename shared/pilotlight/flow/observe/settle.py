@@ -69,10 +69,7 @@ def settle(deps: Deps, snapshot: Snapshot, last: datetime | None = None) -> Snap
         _note_vain(deps, snapshot)
     memory, heard = hear_refusals(deps, memory, snapshot.pools, snapshot.now)
     memory, findings = _sizes(memory, snapshot.pools)
-    unmade = {b.instance: b.requested_at for pool in snapshot.pools for b in pool.booting if b.unmade and not b.doubt}
-    now = snapshot.now
-    unmade |= {at: memory.unmade.get(at, now) for pool in snapshot.pools if pool.lagging for at in [f"{pool.name}/"]}
-    memory = replace(memory, unmade=unmade) if unmade != memory.unmade else memory
+    memory = _unmade(memory, snapshot)
     rests, opened = node_marks.settle(deps, (*snapshot.view.nodes, *snapshot.going), snapshot.leaving, snapshot.now)
     memory, findings = replace(memory, rests=rests), findings + opened
     findings += known_instances.nodes_without_instance(snapshot.view.nodes, snapshot.pools)
@@ -165,6 +162,14 @@ def foreseen(deps: Deps, snapshot: Snapshot) -> Snapshot:
     """The look with the idle times that a cycle would settle now; nothing is written."""
     last = lease.last_settled(deps.state, deps.name)
     return replace(snapshot, memory=_idle(snapshot.memory, snapshot, deps, last))
+
+
+def _unmade(memory: Memory, snapshot: Snapshot) -> Memory:
+    """Remember since when instances are only names, and pools lag behind their sizes."""
+    pools, was = snapshot.pools, memory.unmade
+    unmade = {b.instance: b.requested_at for pool in pools for b in pool.booting if b.unmade and not b.doubt}
+    unmade |= {at: was.get(at, snapshot.now) for pool in pools if pool.lagging for at in [f"{pool.name}/"]}
+    return replace(memory, unmade=unmade) if unmade != was else memory
 
 
 def _sizes(memory: Memory, pools: tuple[PoolState, ...]) -> tuple[Memory, tuple[Finding, ...]]:

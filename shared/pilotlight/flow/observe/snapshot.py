@@ -81,8 +81,7 @@ def look(deps: Deps, *, monitored: bool = False) -> Snapshot:
     there = {node.instance for node in view.nodes}
     since = now - timedelta(seconds=deps.policy.gpu_ready_deadline)
     fresh = [entry for _, entry in flights if entry.requested_at >= since]
-    told = [_unread(pool, fresh, view.nodes, was.memory.sizes) if pool.unread else pool for pool in told]
-    told = [_aged(pool, was.memory.unmade, since) for pool in told]
+    told = [_as_remembered(pool, fresh, view.nodes, was.memory, since) for pool in told]
     pools = tuple(_owing(_without(pool, there), fresh) for pool in told)
     if any(b.requested_at < since for pool in pools for b in pool.booting) or any(
         e.broken or e.vain_since for _, e in flights
@@ -214,6 +213,14 @@ def _without(pool: PoolState, nodes: set[str]) -> PoolState:
     return pool if len(booting) == len(pool.booting) else replace(pool, booting=booting)
 
 
+def _as_remembered(
+    pool: PoolState, entries: Sequence[InFlight], nodes: Sequence[Node], memory: Memory, late: datetime
+) -> PoolState:
+    """The pool with what its cloud does not tell: what a part that is unread had, and since when it makes nothing."""
+    pool = _unread(pool, entries, nodes, memory.sizes) if pool.unread else pool
+    return _aged(pool, memory.unmade, late)
+
+
 def _unread(pool: PoolState, entries: Sequence[InFlight], nodes: Sequence[Node], sizes: Mapping[str, int]) -> PoolState:
     """The pool as large as it may be, of which a part could not be read: with its nodes and what boots there; and what
     else a part that is hidden had, or made anew since, which counts and is no room."""
@@ -238,7 +245,8 @@ def _lagging(pool: PoolState) -> PoolState:
     if rules is not None and not rules.closed:
         why = f"its cloud does not list {count_of(pool.lagging, 'node')} of size {pool.desired}, and made none in time"
         way_out = f"lower the size of {rules.group} to {pool.desired - pool.lagging}"
-        rules = replace(rules, closed=f"{why}: {way_out}", starves=True)
+        gives = (*(one.instance for one in pool.booting), *pool.refused)
+        rules = replace(rules, closed=f"{why}: {way_out}", starves=True, gives=gives)
     return replace(pool, owed=pool.owed + pool.lagging, rules=rules)
 
 

@@ -6,11 +6,9 @@ release of them, which is a step as any other, calls them off. A size is never s
 Nodes of a pool of queued provisioning come by GKE's queue alone (``queue``): all of a step, or none.
 """
 
-import hashlib
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
@@ -20,11 +18,12 @@ from msgspec.structs import replace
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.pools.gke.closed import Closed, by_autoscaler, why_closed
 from pilotlight.adapters.pools.gke.google_rest import GoogleRest
-from pilotlight.adapters.pools.gke.groups import RECREATES, Cluster, Group, Managed, NodePool, Seen, look_at
-from pilotlight.adapters.pools.gke.refusals import Missing, Problem, Problems, error_of, reason_of
+from pilotlight.adapters.pools.gke.groups import Cluster, Group, NodePool, Seen, look_at
+from pilotlight.adapters.pools.gke.pool_states import PoolLook, instance_state, is_ours, names, state_at
+from pilotlight.adapters.pools.gke.refusals import Problem, Problems, error_of
 from pilotlight.adapters.pools.gke.reservations import Look, is_bound, paid_of, reservations_of, see_that_there_is_room
-from pilotlight.errors import BadRequest, Busy, Denied, Forbidden, PilotlightError, Retry
-from pilotlight.facts.nodes.pool_state import Booting, InstanceState, LateRefusal, PoolRules, PoolState
+from pilotlight.errors import BadRequest, Busy, Denied, Forbidden, Retry
+from pilotlight.facts.nodes.pool_state import Booting, InstanceState, PoolState
 from pilotlight.facts.offers.paid_capacity import Paid
 from pilotlight.ports.clouds import CALL_S, OPEN, Gate, KubernetesApi
 from pilotlight.ports.state import Clock
@@ -37,9 +36,6 @@ WRITE_S: Seconds = CALL_S
 LOOKS = 5
 """So often an operation is looked at that is not DONE yet."""
 LOOK_EVERY_S: Seconds = 1.0
-LONGEST_NAME, HASH = 63, 8
-GOES = ("STOPPING", "PENDING_STOP", "SUSPENDING", "DEPROVISIONING", "TERMINATED", "STOPPED", "SUSPENDED")
-"""States of an instance that goes, or has gone."""
 
 
 class _Operation(msgspec.Struct, frozen=True, rename="camel"):
@@ -57,15 +53,6 @@ class _Operation(msgspec.Struct, frozen=True, rename="camel"):
         barred = self.http_error_status_code in (401, 403)
         code = "FORBIDDEN" if barred else str(self.http_error_status_code)
         return Problems((Problem(code=code, message=self.http_error_message),))
-
-
-class _Look(NamedTuple):
-    """A pool as it is: its queue where it has one, why that cannot be asked, its groups, and why others are unread."""
-
-    queue: "Queue | None"
-    unasked: str
-    every: Sequence[Seen]
-    unread: Sequence[PilotlightError] = ()
 
 
 class GkePools:
@@ -121,7 +108,7 @@ class GkePools:
         for seen in every:
             for one in seen.instances:
                 if one.called == instance:
-                    return _state_of(one, seen)
+                    return instance_state(one, seen)
         _see_that_all_are_listed(every)
         return None if unread else InstanceState(there=False)
 
@@ -140,11 +127,11 @@ class GkePools:
             seen = _of_zone(pool, look.every, zone)
             see_that_there_is_room(found, seen, to - size, reservations_of(self._compute))
             step = token or str(uuid4())
-            names = _names(seen, f"{step}/{pool}", range(size + 1, to + 1))
-            body = {"instances": [{"name": name} for name in names]}
+            called = names(seen, f"{step}/{pool}", range(size + 1, to + 1))
+            body = {"instances": [{"name": name} for name in called]}
             self._change(seen.group, "createInstances", str(uuid5(NAMESPACE_URL, step)), body, gate)
             at = self._clock.now()
-            booting = tuple(Booting(instance=name, requested_at=at) for name in names)
+            booting = tuple(Booting(instance=name, requested_at=at) for name in called)
             return PoolState(name=pool, desired=to, booting=booting)
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
@@ -176,10 +163,10 @@ class GkePools:
             raise BadRequest(f"GKE has no node pool {name} in {self._cluster}; create it, or mend pools.{pool}")
         return cluster, found
 
-    def _look(self, pool: NodePool) -> _Look:
+    def _look(self, pool: NodePool) -> PoolLook:
         """A pool's queue first: what gets its nodes meanwhile is counted twice, never not at all."""
         queue, why = self._queue(pool)
-        return _Look(queue, why, *look_at(self._compute, pool))
+        return PoolLook(queue, why, *look_at(self._compute, pool))
 
     def _queue(self, pool: NodePool) -> "tuple[Queue | None, str]":
         """The queue that a pool's nodes come by, or why it cannot be asked; neither where they come by its groups."""
@@ -194,23 +181,26 @@ class GkePools:
         except Denied as no:
             return None, str(no)
 
-    def _see_that_it_may(self, cluster: Cluster, pool: NodePool, look: _Look) -> None:
+    def _see_that_it_may(self, cluster: Cluster, pool: NodePool, look: PoolLook) -> None:
         no = self._closed(cluster, pool, look)
         if no is not None:
             unread = next((one for one in look.unread if str(one) == no.why), None)
             raise unread or (Busy if no.passes else BadRequest)(no.why)
 
-    def _closed(self, cluster: Cluster, pool: NodePool, look: _Look) -> Closed | None:
+    def _state(self, name: str, cluster: Cluster, pool: NodePool, look: PoolLook) -> PoolState:
+        return state_at(name, pool, look, self._closed(cluster, pool, look), self._clock.now())
+
+    def _closed(self, cluster: Cluster, pool: NodePool, look: PoolLook) -> Closed | None:
         no = why_closed(cluster, pool, self._where, self._clock.now(), unasked=look.unasked)
         scaled = next((seen for seen in look.every if seen.autoscaler), None)
         if no is None and scaled is not None:
             no = by_autoscaler(scaled)
         return Closed(str(look.unread[0])) if look.unread and no is None else no
 
-    def _see_that_it_goes(self, cluster: Cluster, pool: NodePool, look: _Look, seen: Seen, instance: str) -> None:
+    def _see_that_it_goes(self, cluster: Cluster, pool: NodePool, look: PoolLook, seen: Seen, instance: str) -> None:
         """Raises while GKE works on a pool, and in one that another scales for what is not of our names."""
         no = self._closed(cluster, pool, look)
-        if no is not None and (no.passes or (no.shared and not _is_ours(seen, instance))):
+        if no is not None and (no.passes or (no.shared and not is_ours(seen, instance))):
             raise (Busy if no.passes else BadRequest)(no.why)
 
     @property
@@ -235,57 +225,8 @@ class GkePools:
         if done.problems.errors:
             raise error_of(f"{verb} of {group.name} in {group.zone}", done.problems)
 
-    def _state(self, name: str, cluster: Cluster, pool: NodePool, seen_now: _Look) -> PoolState:
-        now, (queue, _, every, unread) = self._clock.now(), seen_now
-        live = [(seen, one) for seen in every for one in seen.instances if one.called not in seen.refused]
-        refused = [(seen, called) for seen in every for called in seen.refused]
-        ours = tuple(called for seen, called in refused if _is_ours(seen, called))
-        no = self._closed(cluster, pool, seen_now)
-        zones = tuple(dict.fromkeys(seen.group.zone for seen in every))
-        state = PoolState(
-            name=name,
-            desired=sum(seen.size for seen in every),
-            booting=tuple(
-                Booting(
-                    instance=one.called,
-                    requested_at=seen.made.get(one.called) or now,
-                    unmade=one.costs_nothing,
-                    doubt="another hand asked for it" if one.costs_nothing and not _is_ours(seen, one.called) else "",
-                )
-                for seen, one in live
-            ),
-            owed=len(refused) - len(ours),
-            refusal=_refusal(*refused[0]) if refused else None,
-            refused=ours,
-            lagging=sum(max(0, seen.size - len(seen.instances)) for seen in every),
-            unread=str(unread[0]) if unread else "",
-            hidden=any(not isinstance(no, Missing) for no in unread),
-            rules=PoolRules(
-                group=pool.name,
-                zones=zones,
-                closed=no.why if no else "",
-                starves=no is not None and not no.shared,
-                names_zone=len(zones) > 1 and queue is None,
-                flex_start=pool.config.flex_start,
-                queues=queue is not None,
-            ),
-        )
-        state = queue.join_to(state) if queue else state
-        gives = _gives(no, state, every) if no or len(zones) > 1 else ()
-        return replace(state, rules=replace(state.rules, gives=gives)) if state.rules and gives else state
 
-
-def _gives(no: Closed | None, state: PoolState, every: Sequence[Seen]) -> tuple[str, ...]:
-    """What goes back of a pool in which nothing is bought: nothing while GKE works on it, of one that another scales
-    too what is of our names."""
-    if no is not None and no.passes:
-        return ()
-    named = (*(one.instance for one in (*state.booting, *state.queued)), *state.refused)
-    shared = no is not None and no.shared
-    return tuple(name for name in named if not shared or any(_is_ours(seen, name) for seen in every))
-
-
-def _see_that_one_is_read(every: Iterable[_Look]) -> None:
+def _see_that_one_is_read(every: Iterable[PoolLook]) -> None:
     """Raises where groups were asked for and none could be read: the account may not."""
     looks = list(every)
     unread = [no for one in looks for no in one.unread]
@@ -302,29 +243,6 @@ def _see_that_all_are_listed(every: Sequence[Seen]) -> None:
             raise Busy(f"{seen.group.name} has size {seen.size} and lists {listed}: look again")
 
 
-def _state_of(one: Managed, seen: Seen) -> InstanceState:
-    goes = one.current_action == RECREATES or one.instance_status in GOES
-    ends = one.scheduling.termination_timestamp
-    return InstanceState(
-        there=True,
-        created_at=seen.made.get(one.called),
-        going=True if goes or ends else None,
-        deadline=None if goes else ends,
-        runs=one.instance_status == "RUNNING" and not goes,
-    )
-
-
-def _refusal(seen: Seen, name: str) -> LateRefusal:
-    """Why an instance could not be made, as its group has it now."""
-    told = seen.refused[name]
-    return LateRefusal(
-        identity=f"{name}/{told.code}",
-        reason=reason_of(told.code, told.message),
-        message=f"{told.code}: {told.message}"[:240],
-        zone=seen.group.zone,
-    )
-
-
 def _of_zone(pool: str, every: Sequence[Seen], zone: str) -> Seen:
     """The group that a purchase goes to: that of the zone, or the only one."""
     found = [seen for seen in every if zone in ("", seen.group.zone)]
@@ -334,17 +252,3 @@ def _of_zone(pool: str, every: Sequence[Seen], zone: str) -> Seen:
     if zone:
         raise BadRequest(f"the node pool of {pool} has no group in {zone}, but {zones}; mend pools.{pool}.zones")
     raise BadRequest(f"the node pool of {pool} has zones {zones}: name those to buy in, in pools.{pool}.zones")
-
-
-def _names(seen: Seen, step: str, numbers: range) -> list[str]:
-    """Names of a step's instances: the same for the same step, whoever sends it."""
-    return [f"{_stem(seen)}-{hashlib.sha256(f'{step}/{n}'.encode()).hexdigest()[:HASH]}" for n in numbers]
-
-
-def _stem(seen: Seen) -> str:
-    return seen.base[: LONGEST_NAME - HASH - 1].rstrip("-")
-
-
-def _is_ours(seen: Seen, name: str) -> bool:
-    """True where a name is of a step: a MIG's own end in four letters, and another hand's may be waited for."""
-    return re.fullmatch(rf"{re.escape(_stem(seen))}-[0-9a-f]{{{HASH}}}", name) is not None
