@@ -81,8 +81,9 @@ def look(deps: Deps, *, monitored: bool = False) -> Snapshot:
     there = {node.instance for node in view.nodes}
     since = now - timedelta(seconds=deps.policy.gpu_ready_deadline)
     fresh = [entry for _, entry in flights if entry.requested_at >= since]
-    told = [_as_remembered(pool, fresh, view.nodes, was.memory, since) for pool in told]
-    pools = tuple(_owing(_without(pool, there), fresh) for pool in told)
+    pools = tuple(
+        _owing(_without(_as_remembered(pool, fresh, view.nodes, was.memory, since), there), fresh) for pool in told
+    )
     if any(b.requested_at < since for pool in pools for b in pool.booting) or any(
         e.broken or e.vain_since for _, e in flights
     ):
