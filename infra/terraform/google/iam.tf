@@ -93,8 +93,11 @@ resource "google_project_iam_member" "gke" {
 locals {
   buys_gke = local.hosted ? module.plan.buys_gke : {}
   of_pools = {
-    read = ["compute.instanceGroupManagers.get", "compute.instanceGroupManagers.list", "compute.instances.list", "compute.reservations.list", "compute.zoneOperations.get"]
-    act  = ["compute.instanceGroupManagers.update"]
+    read = [
+      "compute.advice.capacity", "compute.advice.capacityHistory", "compute.instanceGroupManagers.get", "compute.instanceGroupManagers.list",
+      "compute.instances.list", "compute.reservations.list", "compute.zoneOperations.get",
+    ]
+    act = ["compute.instanceGroupManagers.update"]
   }
 }
 
@@ -129,10 +132,10 @@ resource "google_project_iam_member" "changes_pools" {
 
   condition {
     title = "groups-of-the-cluster"
-    expression = join(" || ", [
-      "resource.type != \"compute.googleapis.com/InstanceGroupManager\"",
-      "resource.name.extract(\"/instanceGroupManagers/{name}\").startsWith(\"${each.value.groups}\")",
-    ])
+    expression = join(" || ", concat(
+      ["resource.type != \"compute.googleapis.com/InstanceGroupManager\""],
+      [for begins in each.value.groups : "resource.name.extract(\"/instanceGroupManagers/{name}\").startsWith(\"${begins}\")"],
+    ))
   }
 }
 

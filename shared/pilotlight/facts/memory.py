@@ -243,6 +243,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     believing: bool = False  # There are pods that should fit where they are not bound.
     backoffs: tuple[Backoff, ...] = ()  # Offerings that the cloud refused.
     idle_since: dict[str, datetime] = {}  # Nodes without a GPU pod, since when.
+    # Since when they were seen: instances that are only names, and "POOL/" that lags behind its size.
+    unmade: dict[str, datetime] = {}
     last_buy: dict[str, datetime] = {}  # By pool.
     pool_class: dict[str, WorkloadClass] = {}  # By pool, the class that it was last lit for.
     hits: dict[str, Hits] = {}  # Demand on spare nodes, by pool.

@@ -4,6 +4,8 @@ As ``asg_hazard``, whose luck decides. Here what is refused is refused late: a g
 for what it could not make, and makes it in the middle of any later look. While faults last, it is DONE before anything
 is made or even listed; instances that are there tell errors of old attempts; pools are upgraded blue-green for a while,
 and both colours listed; and once a project another hand resizes a group, or makes a resize request that is rolled back.
+Another hand closes pools for a while, too; their groups cannot be read, or take instances on and make none without a
+word; lists tell one instance twice, and attempts end with several errors, of which a general one leads.
 """
 
 from collections import Counter
@@ -35,6 +37,14 @@ TRIES = 0.05
 LATER, OLD, UPGRADED, OVER, BESIDE, BACK = 0.3, 0.1, 0.01, 0.1, 0.01, 0.1
 """So many instances are made in a later look, and tell an old error in a look; in so many looks a pool is upgraded, or
 that is over; another hand comes, or its request is rolled back."""
+CLOSES, UNREAD, NEVER, TWICE, SEVERAL = 0.02, 0.005, 0.1, 0.05, 0.5
+"""In so many looks a pool is closed, or its group cannot be read; so many instances are never made while faults last;
+in so many looks lists shift between pages; so many looks are told several errors of an attempt."""
+SHUT: tuple[dict[str, Any], ...] = (
+    {"management": {"autoRepair": True}},
+    {"autoscaling": {"enabled": True, "maxNodeCount": 3}},
+    {"status": "ERROR"},
+)
 NONE_LEFT = 0.3
 """A group finds nothing for so many of the instances that it is to make, beside what the world refuses."""
 
@@ -52,6 +62,7 @@ class ChaosGke(Gke):
         self.called_off = 0
         self.beside, self.seen = 1, seen
         self.met: Counter[str] = Counter()
+        self.stuck: set[str] = set()
 
     def answer(self, call: Call, asked: Any) -> dict[str, Any]:
         """As the project answers; what it changes is looked at."""
@@ -59,6 +70,8 @@ class ChaosGke(Gke):
             if call.method.endswith("createInstances"):
                 self.asked_by |= {one["name"]: self.late for one in asked["instances"]}
                 self.slow = self._meets("made later", LATER)
+                if self._meets("never made", NEVER):
+                    self.slow, self.stuck = True, {*self.stuck, *(one["name"] for one in asked["instances"])}
                 self.hidden = self.slow and self.dice.random() < 0.5
             if call.method.endswith("deleteInstances"):
                 named = {url.rpartition("/")[2] for url in asked["instances"]}
@@ -77,7 +90,8 @@ class ChaosGke(Gke):
                     self._make(name, pool, zone)
 
         for name, (pool, zone) in list(self.unmade.items()):
-            if name in self.asked_by and (self.tries == 1.0 or self.dice.random() < LATER):
+            stuck = name in self.stuck and self.tries < 1.0
+            if name in self.asked_by and not stuck and (self.tries == 1.0 or self.dice.random() < LATER):
                 with self.asked_by[name]():
                     del self.unmade[name]
                     self._make(name, pool, zone)
@@ -85,6 +99,7 @@ class ChaosGke(Gke):
     def misbehave(self) -> None:
         """What becomes of groups beside what they are asked for."""
         self._upgrade()
+        self._close()
         self._another_comes()
 
     def _upgrade(self) -> None:
@@ -96,6 +111,20 @@ class ChaosGke(Gke):
         there = [node for node in self.world.nodes if not calm and self.dice.random() < OLD]
         self.met["old error"] += len(there)
         self.stale = {node: [attempt("", NoCapacity("none left then"))] for node in there}
+
+    def _close(self) -> None:
+        """Another hand closes a pool for a while, or takes its group from our eyes; lists and errors are odd."""
+        calm, pools = self.tries == 1.0, sorted(self.world.fleet.pools)
+        self.extra = {pool: shut for pool, shut in self.extra.items() if not calm and self.dice.random() >= OVER}
+        self.refuses = {pool: no for pool, no in self.refuses.items() if not calm and self.dice.random() >= OVER}
+        if self._meets("closed", CLOSES):
+            self.extra[self.dice.choice(pools)] = self.dice.choice(SHUT)
+        if self._meets("unread", UNREAD):
+            hidden = len(pools) > 1 and not self.refuses  # An account that may see none is told so, and looks at none.
+            self.refuses[self.dice.choice(pools)] = self.dice.choice((403, 404)) if hidden else 404
+        self.shifts = self._meets("told twice", TWICE)
+        self.codes = [attempt("RESOURCE_OPERATION_FAILED", NoCapacity("it failed")), attempt("", NoCapacity("none"))]
+        self.codes = self.codes if self._meets("several errors", SEVERAL) else []
 
     def _another_comes(self) -> None:
         """Another hand resizes a group once, or makes a resize request that is rolled back in the end."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gke_answers import PROJECT, SITE, ZONE
+from gke_answers import PROJECT, SITE, ZONE, Refused
 from google_documents import Call
 
 from pilotlight.errors import NoCapacity
@@ -12,13 +12,15 @@ FULL = "No available resources in specified reservations"
 
 class Reserved:
     """A part of the project. ``reservations`` are fields by name; ``others`` use so many of each, ``on`` has which
-    instance runs on which. ``elsewhere`` are reservations of another project, which shares them."""
+    instance runs on which. ``elsewhere`` are reservations of another project, which shares them; ``gone_projects``
+    are none."""
 
     def __init__(self) -> None:
         self.reservations: dict[str, dict[str, Any]] = {}
         self.elsewhere: dict[str, dict[str, Any]] = {}
         self.others: dict[str, int] = {}
         self.on: dict[str, str] = {}
+        self.gone_projects: set[str] = set()
 
     def reserve(self, name: str, count: int, *, required: bool = True, machine: str = "one", **fields: Any) -> None:
         """A reservation of so many machines."""
@@ -55,6 +57,8 @@ class Reserved:
 
     def listed(self, call: Call, there: set[str]) -> list[dict[str, Any]]:
         """The reservations of a project in a zone."""
+        if call.path["project"] in self.gone_projects:
+            raise Refused(404, "notFound", f"The resource 'projects/{call.path['project']}' was not found")
         every = self.reservations if call.path["project"] == PROJECT else self.elsewhere
         return [
             {**one, "specificReservation": {**one["specificReservation"], "inUseCount": str(self.used(name, there))}}

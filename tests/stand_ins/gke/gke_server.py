@@ -12,6 +12,7 @@ from typing import Any
 
 from civo_server import Fault
 from gke_answers import CLUSTER, PROJECT, SITE, TYPES, ZONE, Refused, attempt, stamp
+from gke_operations import Operations
 from gke_reservations import Reserved
 from gke_rights import Rights
 from gke_settings import PoolSettings
@@ -22,7 +23,7 @@ from pilotlight.world.simulation import World
 from pilotlight.world.world_nodes import WorldNode
 
 
-class Gke(PoolSettings, Rights, Reserved):
+class Gke(Operations, PoolSettings, Rights, Reserved):
     """The project. ``calls`` are (method, path's parts, query, body) as they came; ``extra`` are fields of pools.
 
     ``zones`` are those of a pool's groups. ``tried`` has by name why an instance could not be made, of those that a
@@ -31,11 +32,13 @@ class Gke(PoolSettings, Rights, Reserved):
     when one of limited run duration ends. ``paged`` lists go by
     pages of two, else all at once whatever is asked for. ``doubled`` pools are upgraded blue-green.
     ``once`` are of another hand's resize request, which is rolled back whole; ``going`` are listed while they go.
-    ``ends`` is the error that the operations of a verb end with; ``later`` operations are not DONE when they answer.
+    ``refuses`` has by pool the status that its groups answer with, as one that is deleted or not ours to see; ``never``
+    are pools that take instances on and make none, without an error. Lists that ``shifts`` move between two pages: one
+    is told twice and another not. ``autoscalers`` of Compute Engine target the groups of pools.
     """
 
     def __init__(self, world: World) -> None:
-        for part in (PoolSettings, Rights, Reserved):
+        for part in (Operations, PoolSettings, Rights, Reserved):
             part.__init__(self)
         self.world = world
         self.calls: list[tuple[str, Mapping[str, str], Mapping[str, str], Any]] = []
@@ -49,12 +52,12 @@ class Gke(PoolSettings, Rights, Reserved):
         self.stale: dict[str, list[dict[str, str]]] = {}
         self.until: dict[str, datetime] = {}
         self.told: list[dict[str, Any]] = []
-        self.slow, self.hidden, self.paged, self.later = False, False, False, False
-        self.code = ""
+        self.slow, self.hidden, self.paged, self.shifts, self.endless = False, False, False, False, False
+        self.refuses: dict[str, int] = {}
+        self.never: set[str] = set()
+        self.autoscalers: dict[str, str] = {}
+        self.code, self.codes = "", list[dict[str, str]]()
         self.doubled: set[str] = set()
-        self.ends: dict[str, list[dict[str, str]]] = {}
-        self.requests: dict[str, tuple[Any, dict[str, Any]]] = {}
-        self.operations: dict[str, dict[str, Any]] = {}
         self.zone_of: dict[str, str] = {}
         self.born = 0
         self.lock = threading.RLock()
@@ -120,6 +123,8 @@ class Gke(PoolSettings, Rights, Reserved):
         found = next((pool for pool in self.world.fleet.pools if self.group(pool) == name), None)
         if found is None or call.path["zone"] not in self.zones[found]:
             raise Refused(404, "notFound", f"The resource '{call.path['instanceGroupManager']}' was not found")
+        if status := self.refuses.get(found):
+            raise Refused(status, "notFound" if status == 404 else "forbidden", f"{name}: no")
         return found
 
     def nodes(self, pool: str, zone: str) -> list[WorldNode]:
@@ -142,8 +147,12 @@ class Gke(PoolSettings, Rights, Reserved):
             "baseInstanceName": name.removesuffix("-grp"),
             "targetSize": 0 if "-green-" in name else size,
             "listManagedInstancesResults": "PAGINATED" if self.paged else "PAGELESS",
-            "status": {"isStable": not self.waiting(pool, zone)},
+            "status": {"isStable": not self.waiting(pool, zone), **self._autoscaled(pool, zone)},
         }
+
+    def _autoscaled(self, pool: str, zone: str) -> dict[str, Any]:
+        where = f"{SITE}/projects/{PROJECT}/zones/{zone}/autoscalers"
+        return {"autoscaler": f"{where}/{self.autoscalers[pool]}"} if pool in self.autoscalers else {}
 
     def _compute_instanceGroupManagers_listManagedInstances(self, call: Call, asked: Any) -> dict[str, Any]:
         pool, zone = self._pool(call), call.path["zone"]
@@ -153,9 +162,11 @@ class Gke(PoolSettings, Rights, Reserved):
         return self._page("managedInstances", found, call)
 
     def _page(self, key: str, found: list[Any], call: Call) -> dict[str, Any]:
+        if self.shifts and len(found) > 1:
+            found = [*found[1:], found[-1]]
         if not self.paged:
             return {key: found} if found else {}
-        first = int(call.query.get("pageToken", 0))
+        first = 0 if self.endless else int(call.query.get("pageToken", 0))
         more = {"nextPageToken": str(first + 2)} if len(found) > first + 2 else {}
         return {key: found[first : first + 2], **more}
 
@@ -174,7 +185,7 @@ class Gke(PoolSettings, Rights, Reserved):
 
     def _not_there(self, name: str, zone: str) -> dict[str, Any]:
         tried = self.tried.get(name)
-        errors = [attempt(self.code, tried[2])] if tried else self.stale.get(name, [])
+        errors = (self.codes or [attempt(self.code, tried[2])]) if tried else self.stale.get(name, [])
         return {
             "name": name,
             "instance": f"{SITE}/projects/{PROJECT}/zones/{zone}/instances/{name}",
@@ -188,7 +199,7 @@ class Gke(PoolSettings, Rights, Reserved):
 
     def _compute_instanceGroupManagers_listErrors(self, call: Call, asked: Any) -> dict[str, Any]:
         self._pool(call)
-        return {"items": self.told} if self.told else {}
+        return self._page("items", self.told, call)
 
     def _compute_instances_list(self, call: Call, asked: Any) -> dict[str, Any]:
         field, how, like = call.query["filter"].split(" ", 2)
@@ -216,7 +227,7 @@ class Gke(PoolSettings, Rights, Reserved):
         if (known := self._known(call, asked)) is not None:
             return known
         pool, zone = self._pool(call), call.path["zone"]
-        if ends := self.ends.get("createInstances"):
+        if (ends := self.ends.get("createInstances")) is not None:
             return self._operation(call, asked, ends)
         names = [one["name"] for one in asked["instances"]]
         for name in names:
@@ -227,14 +238,15 @@ class Gke(PoolSettings, Rights, Reserved):
         for name in names:
             self.unmade[name] = pool, zone
             self.world.fleet.desired[pool] += 1
-        if not self.slow:
+        if not (self.slow or pool in self.never):
             self.make(names)
         return self._operation(call, asked)
 
     def make(self, names: Collection[str] = ()) -> None:
         """The groups make what they were asked for: such names alone, where any are told."""
         with self.lock, self.world.lock:
-            for name in [name for name in self.unmade if name in names or not names]:
+            asked = [name for name in self.unmade if name in names or not names]
+            for name in [name for name in asked if self.unmade[name][0] not in self.never]:
                 self._make(name, *self.unmade.pop(name))
 
     def try_again(self) -> None:
@@ -313,25 +325,6 @@ class Gke(PoolSettings, Rights, Reserved):
             elif not asked.get("skipInstancesOnValidationError"):
                 raise Refused(400, "invalid", f"'{name}' is not a member of the group")
         return self._operation(call, asked)
-
-    def _known(self, call: Call, asked: Any) -> dict[str, Any] | None:
-        """The operation of a request that came before: a second one is ignored."""
-        known = self.requests.get(call.query.get("requestId", ""))
-        if known is not None and known[0] != asked:
-            raise Refused(400, "invalid", "the request id was used for another request")
-        return known[1] if known is not None else None
-
-    def _operation(self, call: Call, asked: Any, ends: list[dict[str, str]] | None = None) -> dict[str, Any]:
-        name = f"operation-{len(self.operations) + 1}"
-        done = {"name": name, "status": "DONE", "progress": 100, "operationType": call.method}
-        self.operations[name] = done | ({"error": {"errors": ends}} if ends else {})
-        answer = {"name": name, "status": "RUNNING", "progress": 0} if self.later else self.operations[name]
-        if request := call.query.get("requestId"):
-            self.requests[request] = asked, answer
-        return answer
-
-    def _compute_zoneOperations_get(self, call: Call, asked: Any) -> dict[str, Any]:
-        return self.operations[call.path["operation"]]
 
     def _compute_machineTypes_aggregatedList(self, call: Call, asked: Any) -> dict[str, Any]:
         return {"items": {f"zones/{one['zone']}": {"machineTypes": [one]} for one in TYPES}}

@@ -116,6 +116,10 @@ run "gke_is_bought_from_by_its_own_groups" {
     error_message = "what changes groups is one right of a role of its own"
   }
   assert {
+    condition     = length(setsubtract(["compute.advice.capacity", "compute.advice.capacityHistory"], google_project_iam_custom_role.pools["acme-pilotlight/read"].permissions)) == 0
+    error_message = "whoever looks may ask what spot costs there, and where it is soon taken"
+  }
+  assert {
     condition     = length(google_project_iam_member.reads_pools) == 4 && length(google_project_iam_member.changes_pools) == 3 && alltrue([for m in google_project_iam_member.changes_pools : strcontains(m.condition[0].expression, "startsWith(\"gke-ml-\")")])
     error_message = "the four functions that look read groups; the three that act change those of this cluster alone"
   }

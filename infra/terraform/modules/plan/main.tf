@@ -256,15 +256,18 @@ locals {
     } if contains(["act", "read"], route.role)
   ]...)
 
-  # Who reads the groups of a GKE cluster's node pools, and who changes them. GKE calls them by the cluster's name, of which
-  # a long one is cut.
+  # Who reads the groups of a GKE cluster's node pools, and who changes them. GKE calls them gke-CLUSTER-POOL-HASH-grp; of a
+  # long name it cuts the end. A cluster's name alone is how those of prod-eu begin, too: node pools that are named are tighter.
   buys_gke = merge([
     for function, route in local.routes : {
       for name, c in local.gke : "${function}-${name}" => {
         function = function
         project  = local.gke_project[name]
         acts     = route.role == "act"
-        groups   = length(c.cluster) > 15 ? "gke-${substr(c.cluster, 0, 15)}" : "gke-${c.cluster}-"
+        groups = length(c.cluster) > 15 ? ["gke-${substr(c.cluster, 0, 15)}"] : [
+          for pool in(length(c.pools) > 0 ? c.pools : [""]) :
+          pool == "" ? "gke-${c.cluster}-" : length(pool) > 15 ? "gke-${c.cluster}-${substr(pool, 0, 15)}" : "gke-${c.cluster}-${pool}-"
+        ]
       } if c.buys
     } if contains(["act", "read"], route.role)
   ]...)

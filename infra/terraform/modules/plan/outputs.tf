@@ -39,7 +39,7 @@ output "reaches_gke" {
 }
 
 output "buys_gke" {
-  description = "Each function that reads the groups of a GKE cluster's node pools: the project, how their names begin, and whether it changes them."
+  description = "Each function that reads the groups of a GKE cluster's node pools: the project, how their names may begin, and whether it changes them."
   value       = local.buys_gke
 }
 

@@ -20,11 +20,12 @@ variable "google" {
     clusters = map(object({
       # A Civo cluster, as `civo kubernetes show` prints it; or a GKE cluster, whose name is also its name here, with its project
       # where that is another (dns = false reaches its address instead of its DNS name; buys = true lets the functions that act
-      # create and delete instances of its node pools' groups: docs/guides/gke.md; without it they are advised on only; queue = true,
-      # which goes with buys: the output `connect` also gives the right to ask GKE's queue for nodes of queued provisioning). With
-      # neither, the cluster is reached by its kubeconfig, and its pools are advised on only.
+      # create and delete instances of its node pools' groups: docs/guides/gke.md; without it they are advised on only; pools, the
+      # node pools that they may, else all whose groups are called as the cluster's; queue = true, which goes with buys: the output
+      # `connect` also gives the right to ask GKE's queue for nodes of queued provisioning). With neither, the cluster is reached by
+      # its kubeconfig, and its pools are advised on only.
       civo = optional(object({ region = string, cluster_id = string }))
-      gke  = optional(object({ location = string, cluster = string, dns = optional(bool, true), project = optional(string), buys = optional(bool, false), queue = optional(bool, false) }))
+      gke  = optional(object({ location = string, cluster = string, dns = optional(bool, true), project = optional(string), buys = optional(bool, false), pools = optional(list(string), []), queue = optional(bool, false) }))
       # observe, advise (decides and tells, changes nothing), scale-up or act.
       mode = optional(string, "advise")
       # true: kueue_admission is deployed too, and the output `connect` also gives the right to answer Kueue's admission checks

@@ -147,6 +147,8 @@ class _Hand:
     def release(self, node: NodeVerdict) -> Held | None:
         """The brake that holds a release, if any does."""
         code, why = self._mode(node.pool, ("act",))
+        if code == "paused" and node.instance in self.brakes.gives:
+            code, why = None, ""
         most = self.limits.nodes_removed
         if not code and most is not None and not (node.failed or node.forced or node.capped):
             removed = sum(t.removed for t in self.turns)

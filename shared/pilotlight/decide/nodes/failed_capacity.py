@@ -16,7 +16,7 @@ from pilotlight.decide.work import Work
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.memory import Backoff, Memory
-from pilotlight.facts.nodes.pool_state import InFlight, PoolState
+from pilotlight.facts.nodes.pool_state import Booting, InFlight, PoolState
 from pilotlight.facts.workload import PodDemand
 from pilotlight.units import Seconds, cents, human
 
@@ -48,9 +48,7 @@ def failed_capacity(
         offering = offerings.get(state.name)
         if offering is not None:
             out += [
-                _verdict(offering, b.instance, b.instance, b.requested_at, now, _never(b.requested_at, now), False)
-                for b in state.booting
-                if b.requested_at < late and not (b.doubt or b.going)
+                _overdue(offering, b, now) for b in state.booting if b.requested_at < late and not (b.doubt or b.going)
             ]
             out += [_called_off(offering, name) for name in state.refused]
     for node in nodes:
@@ -226,6 +224,20 @@ def _called_off(offering: Offering, name: str) -> NodeVerdict:
         failed=True,
         registered=False,
     )
+
+
+def _overdue(offering: Offering, one: Booting, now: datetime) -> NodeVerdict:
+    if one.unmade:
+        return _unmade(offering, one, now)
+    why = _never(one.requested_at, now)
+    return _verdict(offering, one.instance, one.instance, one.requested_at, now, why, False)
+
+
+def _unmade(offering: Offering, one: Booting, now: datetime) -> NodeVerdict:
+    """What has only a name past its deadline cost nothing either, and nobody said why: its offering rests."""
+    waited = human((now - one.requested_at).total_seconds())
+    why = f"its cloud took it on and says nothing: no machine {waited} later (gpu_ready_deadline): called off"
+    return msgspec.structs.replace(_called_off(offering, one.instance), why=why, offering=offering.name)
 
 
 def _never(since: datetime, now: datetime) -> str:

@@ -1,11 +1,13 @@
 """Other scalers of a pool, by evidence alone: then nothing is bought or given back there. Tags alone prove nothing.
 
 cluster-autoscaler: its status or its Lease, while fresh. Karpenter and EKS Auto Mode: nodes of theirs in the pool. A
-pool that was handed back is another's by our own tag.
+pool that was handed back is another's by our own tag. One that its cloud tells closed is bought from no more; what its
+rules name goes back all the same, or a stock-out would be bought hours later and an idle node would stay for ever.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from pilotlight.facts.capacity import ClusterView, Scaler
 from pilotlight.facts.labels import AUTO_MODE, KARPENTER_NODE_POOL
@@ -31,16 +33,38 @@ def other_autoscalers(
     return {**dict(_by_nodes(policy, view)), **scaled, **given, **gated}
 
 
+class Others(NamedTuple):
+    """Why each pool is left alone; and by instance the pool of those that go back from one all the same."""
+
+    why: Mapping[str, str] = {}
+    gives: Mapping[str, str] = {}
+
+    def stays(self, pool: str, instance: str) -> bool:
+        """True where an instance is of such a pool and does not go back all the same."""
+        return pool in self.why and self.gives.get(instance) != pool
+
+
+def others_at(policy: Policy, view: ClusterView, pools: Sequence[PoolState], now: datetime) -> Others:
+    """Pools that are left alone, with what goes back where none but their cloud keeps them from being bought from."""
+    why = other_autoscalers(policy, view, pools, now)
+    closed = [one for one in pools if one.rules and one.rules.gives and _closed(policy, one) == why.get(one.name)]
+    return Others(why, {name: state.name for state in closed if state.rules for name in state.rules.gives})
+
+
 def _given_back(policy: Policy, pools: Sequence[PoolState]) -> Iterator[tuple[str, str]]:
     for state in pools:
         if state.rules and state.rules.handed_back:
             again = f"pilotlight takeover --pool {state.name} takes it again"
             yield state.name, f"it was handed back at {state.rules.handed_back[:20]}: {again}"
-        elif state.rules and state.rules.closed:
-            yield state.name, state.rules.closed
-        elif state.rules and state.rules.names_zone and not policy.pools[state.name].zones:
-            zones = ", ".join(state.rules.zones)
-            yield state.name, f"its node pool has zones {zones}: name those to buy in, in pools.{state.name}.zones"
+        elif why := _closed(policy, state):
+            yield state.name, why
+
+
+def _closed(policy: Policy, state: PoolState) -> str:
+    if state.rules and not state.rules.closed and state.rules.names_zone and not policy.pools[state.name].zones:
+        zones = ", ".join(state.rules.zones)
+        return f"its node pool has zones {zones}: name those to buy in, in pools.{state.name}.zones"
+    return state.rules.closed if state.rules else ""
 
 
 def _by_nodes(policy: Policy, view: ClusterView) -> Iterator[tuple[str, str]]:

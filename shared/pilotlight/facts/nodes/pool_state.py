@@ -12,8 +12,9 @@ class Booting(msgspec.Struct, frozen=True, kw_only=True):
     """An instance the cloud has begun and the cluster does not have yet.
 
     ``doubt`` says why it may be a node all the same, empty where nothing does: such a one never counts as failed.
-    ``unmade`` is one that only has a name: its machine is not there, and costs nothing. ``going`` is since when it is
-    being ended without us: it costs until it is gone, and is no part of its pool's size.
+    ``unmade`` is one that only has a name: its machine is not there, and costs nothing. Its cloud does not tell since
+    when: a look counts from when it was first seen. ``going`` is since when it is being ended without us: it costs
+    until it is gone, and is no part of its pool's size.
     """
 
     instance: str
@@ -59,7 +60,9 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
     claimed: bool = False  # Tags give it to cluster-autoscaler.
     handed_back: str = ""  # When it was given back to whoever kept it before Pilotlight; empty where it is ours.
     at_once: bool = False  # One node more in a named zone is launched or refused at once; else it goes on trying.
-    closed: str = ""  # Why nothing may be asked of it now, with the way out; empty where it may.
+    closed: str = ""  # Why nothing is bought there now, with the way out; empty where it may be.
+    starves: bool = False  # Nobody else makes nodes there meanwhile: its pods go elsewhere.
+    gives: tuple[str, ...] = ()  # Instances that go back all the same while nothing is bought there.
     names_zone: bool = False  # It has several zones, and each purchase must name its own.
     flex_start: bool = False  # Its nodes are of flex-start.
     queues: bool = False  # Its nodes come by its cloud's queue, by whose autoscaler too.
@@ -80,6 +83,9 @@ class PoolState(msgspec.Struct, frozen=True, kw_only=True):
     refused: tuple[str, ...] = ()  # Instances that are missing so, by names that call them off: not among ``owed``.
     asked: tuple[AskedNode, ...] = ()  # Its nodes by the names that they were asked for, where its cloud keeps those.
     ended: tuple[LateRefusal, ...] = ()  # What is said of such that go or are gone; the name, then "/", begins each.
+    lagging: int = 0  # Nodes of its size that its cloud does not list, by no name.
+    unread: str = ""  # Why a part of it could not be read, which its size is without; empty where all was.
+    hidden: bool = False  # That part may be there and have nodes; else it is gone.
     rules: PoolRules | None = None  # None where the cloud tells none.
     paid: tuple[Paid, ...] = ()  # What its nodes may run on at no further cost.
     drifted: tuple[str, ...] = ()  # Instances that an older version of its launch template made.

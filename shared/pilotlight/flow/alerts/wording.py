@@ -168,6 +168,7 @@ _TITLES = {
     "opened-by-hand": "was opened by a person while it was being given back",
     LAUNCH_OWED: "is owed nodes by its cloud",
     IDLE_BLOCKED: "idles, and cannot be emptied",
+    "pool-unread": "cannot be read whole",
     "pool-resized": "was raised by another hand",
     "node-without-instance": "shows nodes without an instance",
     "instance-without-node": "has instances that no node stands for",

@@ -32,9 +32,9 @@ def begin(deps: Deps, snapshot: Snapshot) -> None:
     def able(shape: PodShape) -> Eligible:
         return eligible(shape, sold, deps.policy, deps.throughput, snapshot.memory, snapshot.now)
 
-    others = snapshot.others
-    acts = {pool for pool in deps.policy.pools if deps.mode_of(pool) == "act" and pool not in others}
-    staying = [n for n in snapshot.view.nodes if n.name not in snapshot.leaving and n.pool in acts]
+    acts = {pool for pool in deps.policy.pools if deps.mode_of(pool) == "act"}
+    stays = [n for n in snapshot.view.nodes if n.name not in snapshot.leaving and n.pool in acts]
+    staying = [n for n in stays if not snapshot.stays(n.pool, n.instance or n.name)]
     found, _ = behind(staying, able, snapshot.memory, snapshot.now)
     for one in found:
         _begin(deps, one, snapshot)

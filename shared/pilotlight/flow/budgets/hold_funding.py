@@ -75,7 +75,7 @@ class Funding:
         hold stays as it is, and the node is stopped within that. Only pods that may be stopped at a cap leave, and only
         where we act.
         """
-        if self.deps.mode_of(one.pool) != "act" or one.pool in self.snapshot.others:
+        if self.deps.mode_of(one.pool) != "act" or self.snapshot.stays(one.pool, one.instance):
             return owners, None
         left, paying, pods, why = one, owners, tuple[BoundPod, ...](), ""
         out, pledges = self._unfunded(hold, one, left, paying)

@@ -241,7 +241,7 @@ class HoldMoves:
             end = empty_node_end(hold, one.node.others, held_until)
         calls_s = min(self._queues.get(hold.id, 0.0), end.early_s) if one.pods else self._calls_s
         begins = end.at - timedelta(seconds=end.stop_s + calls_s) - TICK
-        if not end.may or self.deps.mode_of(one.pool) != "act" or one.pool in self.snapshot.others:
+        if not end.may or self.deps.mode_of(one.pool) != "act" or self.snapshot.stays(one.pool, one.instance):
             return hold
         if begins > self.now:
             self.got.due.append(begins)
@@ -313,7 +313,7 @@ class HoldMoves:
         if node is None or self.deps.mode_of(node.pool) not in ("scale-up", "act"):
             return
         try:
-            closes = after.frozen and node.pool not in self.snapshot.others
+            closes = after.frozen and not self.snapshot.stays(node.pool, node.instance or node.name)
             if closes and node.schedulable:
                 node_marks.hold(self.deps, node.name, "budget", "its budget has no room for more on it")
             elif self._was_closed(before, node) and (not after.frozen or not (closes or node.schedulable)):

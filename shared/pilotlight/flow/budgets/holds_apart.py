@@ -38,12 +38,11 @@ def keep(
     entries = {entry.value.id: entry for entry in every}
     apart = _by_instance(deps.set_apart("hold"), [entry.value for entry in entries.values()], lit)
     _give_instances(deps, entries, apart, snapshot.now)
-    others = snapshot.others
     cold: dict[str, bool] = {}
     queue_s = calls_s(len(apart) - 1)
     for one in lit:
         held, node = apart.get(one.instance), one.node
-        if held is None or node is None or one.pool in others:
+        if held is None or node is None or snapshot.stays(one.pool, one.instance):
             continue
         stop_s = counted_stop_s(held.terms)
         if held.until - timedelta(seconds=stop_s + queue_s) - 2 * TICK > snapshot.now:

@@ -91,7 +91,8 @@ class Act:
         step, call = sending.step, self.record.plan.calls[sending.step.n]
         self.held.keep(for_s=CALL_S if step.call == "grow" else DRAIN_S)
         why = brake_records.pause_reason(self.deps.state, self.deps.name, call.pool)
-        if not why and step.state == "sent":
+        gives = not isinstance(call, Buy) and not self.snapshot.stays(call.pool, call.instance)
+        if not why and step.state == "sent" and not gives:
             # A call that was sent before its pool became another's is not sent again.
             why = self.snapshot.others.get(call.pool, "")
         if why:

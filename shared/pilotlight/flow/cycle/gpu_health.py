@@ -2,6 +2,7 @@
 
 from pilotlight.decide.nodes.gpu_health import judge_gpu_health
 from pilotlight.errors import Denied
+from pilotlight.facts.capacity import Node
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.money.budgets import Money
 from pilotlight.flow.deps import Deps
@@ -18,13 +19,14 @@ def tend(deps: Deps, snapshot: Snapshot, _: Plan, __: Money) -> tuple[str, ...]:
     for node in nodes:
         if node.name in ours and node.name not in closed:
             node_marks.lift(deps, node.name, "sick")
-        elif node.name in closed.keys() - ours and node.pool not in snapshot.others and _may(deps, node.pool):
+        elif node.name in closed.keys() - ours and _may(deps, snapshot, node):
             _close(deps, node.name, closed[node.name])
     return ()
 
 
-def _may(deps: Deps, pool: str) -> bool:
-    return deps.mode_of(pool) == "act" and not brake_records.pause_reason(deps.state, deps.name, pool)
+def _may(deps: Deps, snapshot: Snapshot, node: Node) -> bool:
+    ours = deps.mode_of(node.pool) == "act" and not snapshot.stays(node.pool, node.instance or node.name)
+    return ours and not brake_records.pause_reason(deps.state, deps.name, node.pool)
 
 
 def _close(deps: Deps, node: str, why: str) -> None:

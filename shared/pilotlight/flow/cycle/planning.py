@@ -9,7 +9,7 @@ A preview is one look and the plan that it would lead to, without the lease and 
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 from msgspec.structs import replace
@@ -20,7 +20,8 @@ from pilotlight.errors import Denied, Retry
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Again, Buy, NodeVerdict, Plan
 from pilotlight.facts.demand.worker_queues import NodesAhead, QueueHistory
-from pilotlight.facts.limits.brakes import Brakes
+from pilotlight.facts.limits.brakes import ALL, Brakes
+from pilotlight.facts.memory import Backoff
 from pilotlight.facts.money.budgets import NO_BUDGETS, Money
 from pilotlight.facts.money.gates import GateLimit
 from pilotlight.facts.offers.pool_quota import NO_QUOTAS, Quota
@@ -33,6 +34,9 @@ from pilotlight.flow.observe.snapshot import Snapshot, look, with_due_jobs, with
 from pilotlight.flow.records import brake_records
 from pilotlight.flow.records.ledger import MOST_RELEASES, limit_releases
 from pilotlight.ports.clouds import QuotaPools
+
+SHUT_FOR = timedelta(seconds=60)
+"""A pool that its cloud keeps from everybody is looked at again within so long."""
 
 _log = logging.getLogger("pilotlight")
 
@@ -64,14 +68,15 @@ def make_plan(
     looked = _look(deps, snapshot, aim, money, explain, frozenset(ask for ask, may in asks.items() if may))
     plan = plan_cluster(looked)
     if plan.again:
-        snapshot, plan = _answer(deps, snapshot, aim, looked, plan)
+        snapshot, looked, plan = _answer(deps, snapshot, aim, looked, plan)
+    plan = _elsewhere(deps, snapshot, looked, plan) if any(one.code == "paused" for one in plan.held) else plan
     plan = replace(plan, findings=(*plan.findings, *snapshot.findings)) if snapshot.findings else plan
     plan = _with_known_names(deps, plan) if deps.apart else plan
     return snapshot, limit_releases(plan, snapshot.now) if len(plan.releases) > MOST_RELEASES else plan
 
 
-def _answer(deps: Deps, snapshot: Snapshot, aim: Aim, looked: Look, plan: Plan) -> tuple[Snapshot, Plan]:
-    """One new plan with the answers to what the first one asks; the first where they change nothing."""
+def _answer(deps: Deps, snapshot: Snapshot, aim: Aim, looked: Look, plan: Plan) -> tuple[Snapshot, Look, Plan]:
+    """One new plan with the answers to what the first one asks, and its look; the first where they change nothing."""
     quotas, anew, untaken = NO_QUOTAS, False, frozenset[str]()
     if "fit" in plan.again:
         from pilotlight.flow.observe.fit_mismatch import drop_mismatches
@@ -84,9 +89,9 @@ def _answer(deps: Deps, snapshot: Snapshot, aim: Aim, looked: Look, plan: Plan) 
     answers: dict[Again, bool] = {"fit": anew, "quotas": bool(quotas)}
     again = tuple(ask for ask, answered in answers.items() if answered)
     if not again:
-        return snapshot, replace(plan, again=())
+        return snapshot, looked, replace(plan, again=())
     answered = replace(looked, memory=snapshot.memory, quotas=quotas, asks=frozenset(), again=again, untaken=untaken)
-    return snapshot, plan_cluster(answered)
+    return snapshot, answered, plan_cluster(answered)
 
 
 def _look(deps: Deps, snapshot: Snapshot, aim: Aim, money: Money, explain: bool, asks: frozenset[Again]) -> Look:
@@ -112,10 +117,27 @@ def _look(deps: Deps, snapshot: Snapshot, aim: Aim, money: Money, explain: bool,
     )
 
 
+def _elsewhere(deps: Deps, snapshot: Snapshot, looked: Look, plan: Plan) -> Plan:
+    """The plan without pools that their cloud keeps from everybody, where more is bought so: their pods go elsewhere.
+    A pool that another scales is served by that one, and one that a person paused waits for them."""
+    closed = {p.name: p.rules.closed for p in snapshot.pools if p.rules and p.rules.starves}
+    shut = {name: why for name, why in closed.items() if why and looked.brakes.paused.get(name) == why}
+    if not any(held.buy and held.buy.pool in shut for held in plan.held):
+        return plan
+    until = snapshot.now + SHUT_FOR
+    rests = tuple(Backoff(offering=o.name, until=until, why=shut[o.pool]) for o in deps.offerings if o.pool in shut)
+    memory = replace(looked.memory, backoffs=(*rests, *looked.memory.backoffs))
+    other = plan_cluster(replace(looked, memory=memory, asks=frozenset(), again=plan.again))
+    return other if sum(buy.count for buy in other.buys) > sum(buy.count for buy in plan.buys) else plan
+
+
 def _brakes(deps: Deps, snapshot: Snapshot) -> Brakes:
     """Brakes that people set, and the pools that another autoscaler is at: those are paused by the evidence of it."""
     held, others = brake_records.read(deps, snapshot.memory, snapshot.now), snapshot.others
-    return replace(held, paused={**others, **held.paused}) if others else held
+    if not others:
+        return held
+    gives = (name for name, pool in snapshot.gives.items() if held.paused.keys().isdisjoint((pool, ALL)))
+    return replace(held, paused={**others, **held.paused}, gives=frozenset(gives))
 
 
 def _ahead(deps: Deps, snapshot: Snapshot, aim: Aim) -> Mapping[str, NodesAhead]:

@@ -14,7 +14,7 @@ import msgspec
 
 from pilotlight.decide.interruption.drain_plan import TICK_S, groups, unsaved_work
 from pilotlight.decide.money.economics import LATE_S, billed_cost, stop_s
-from pilotlight.decide.nodes.other_autoscalers import other_autoscalers
+from pilotlight.decide.nodes.other_autoscalers import others_at
 from pilotlight.errors import Conflict, Denied, Retry
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.decisions import NodeVerdict
@@ -289,10 +289,10 @@ class NodeDrain(Saving):
         except (Retry, Denied) as error:
             self.failed = self.failed or error
             return True  # Nothing could be given back now: no pod is made to leave for it.
-        why = other_autoscalers(self.deps.policy, self.view, pools, self.now).get(self.found.pool)
-        if why is None:
+        others = others_at(self.deps.policy, self.view, pools, self.now)
+        if not others.stays(self.found.pool, self.found.instance):
             return False
-        self.did.append(why)
+        self.did.append(others.why[self.found.pool])
         if self.found.cordoned:
             self._try(partial(self._uncordon, self.found.node))
         if self.failed is None:

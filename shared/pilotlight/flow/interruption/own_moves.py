@@ -13,7 +13,7 @@ import msgspec
 from pilotlight.decide.interruption.drain_plan import CORDON_S, moves_on, unsaved_work
 from pilotlight.decide.interruption.verify_notice import SOONER
 from pilotlight.decide.limits.policy_schedule import NOTICE, effective, emptied_by, leave_off_hours
-from pilotlight.decide.nodes.other_autoscalers import other_autoscalers
+from pilotlight.decide.nodes.other_autoscalers import others_at
 from pilotlight.errors import Conflict
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.interruption.interruption import LEAD_S, OFF_HOURS, RENEW, SICK, Interruption
@@ -44,9 +44,10 @@ def begin_off_old(deps: Deps) -> None:
     pools = deps.pools.describe()
     view, _ = without_stopped(deps.observe(), pools)
     policy = effective(deps.policy, now)
-    others = other_autoscalers(policy, view, pools, now)
+    others = others_at(policy, view, pools, now)
     for node, why in movable([n for n in view.nodes if not move_tried_lately(deps, n, now)], pools, policy, now):
-        if node.pool not in going and node.pool not in others and _is_ours(deps, node, now):
+        stays = node.pool in going or others.stays(node.pool, node.instance or node.name)
+        if not stays and _is_ours(deps, node, now):
             open_move(deps, node, RENEW, why, now)
 
 
@@ -92,9 +93,14 @@ def begin_off_sick(deps: Deps) -> None:
         return
     going, now = {kept.found.pool for kept in interruption_records.open_interruptions(deps)}, deps.now()
     view = deps.observe()
-    others = other_autoscalers(deps.policy, view, deps.pools.describe(), now)
+    others = others_at(deps.policy, view, deps.pools.describe(), now)
     for node in sorted(view.nodes, key=lambda one: one.name):
-        if node.name not in closed or node.pool in going or node.pool in others or not _is_ours(deps, node, now):
+        if (
+            node.name not in closed
+            or node.pool in going
+            or others.stays(node.pool, node.instance or node.name)
+            or not _is_ours(deps, node, now)
+        ):
             continue
         if all(moves_on(pod, deps.policy, "sick-gpu") for pod in node.gpu_pods):
             open_move(deps, node, SICK, closed[node.name], now)
@@ -121,10 +127,10 @@ def begin_off_hours(deps: Deps) -> None:
         return
     going = {kept.found.instance for kept in interruption_records.open_interruptions(deps)}
     view = deps.observe()
-    others = other_autoscalers(policy, view, deps.pools.describe(), now)
+    others = others_at(policy, view, deps.pools.describe(), now)
     for node in sorted(view.nodes, key=lambda one: one.name):
         rules = emptied_by(node, leave)
-        known = (node.instance or node.name) in going or node.pool in others
+        known = (node.instance or node.name) in going or others.stays(node.pool, node.instance or node.name)
         if rules and not known and _is_ours(deps, node, now):
             open_move(deps, node, OFF_HOURS, f"rule {', '.join(rule.name for rule in rules)}: off-hours begin", now)
 

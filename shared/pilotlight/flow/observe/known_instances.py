@@ -61,6 +61,9 @@ def with_doubts(deps: Deps, pools: Sequence[PoolState], nodes: Sequence[Node]) -
 def _doubted(pool: PoolState, known: Mapping[str, Instance], nameless: str) -> PoolState:
     booting: list[Booting] = []
     for one in pool.booting:
+        if one.unmade:  # No node stands for a name.
+            booting.append(one)
+            continue
         doubt = f"it was node {node}" if (node := _node_of(known, one.instance)) else ""
         doubt = f"node {nameless} has no providerID" if nameless else doubt
         booting.append(replace(one, doubt=doubt) if doubt and not one.going else one)

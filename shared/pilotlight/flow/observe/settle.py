@@ -7,7 +7,6 @@ pool's cloud still owes it may launch at any time: it is told while it is owed, 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TypeGuard
 
 from msgspec.structs import replace
 
@@ -22,10 +21,11 @@ from pilotlight.errors import Denied, NoCapacity
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.memory import Hits, Memory, Quarantine
 from pilotlight.facts.messages import STALE_S
-from pilotlight.facts.nodes.pool_state import InFlight, PoolRules, PoolState
-from pilotlight.facts.workload import LAUNCH_OWED, Finding, PodDemand
+from pilotlight.facts.nodes.pool_state import InFlight, PoolState
+from pilotlight.facts.workload import Finding, PodDemand
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe import known_instances
+from pilotlight.flow.observe.pool_findings import owed_launches, unread_pools
 from pilotlight.flow.observe.snapshot import GRAIN, Snapshot, ready_for_s
 from pilotlight.flow.observe.vanished_claims import gone_mark, stuck_ends
 from pilotlight.flow.records import lease, ledger, memory_updates, node_marks
@@ -68,14 +68,17 @@ def settle(deps: Deps, snapshot: Snapshot, last: datetime | None = None) -> Snap
     memory, came = _close_flights(deps, snapshot, memory, late, odd)
     if snapshot.memory.in_flight:
         _note_vain(deps, snapshot)
-    memory = hear_refusals(deps, memory, snapshot.pools, snapshot.now)
+    memory, heard = hear_refusals(deps, memory, snapshot.pools, snapshot.now)
     memory, findings = _sizes(memory, snapshot.pools)
+    memory = _unmade(memory, snapshot)
     rests, opened = node_marks.settle(deps, (*snapshot.view.nodes, *snapshot.going), snapshot.leaving, snapshot.now)
     memory, findings = replace(memory, rests=rests), findings + opened
     findings += known_instances.nodes_without_instance(snapshot.view.nodes, snapshot.pools)
-    findings += owed_launches(snapshot.pools) + other_types(odd)
+    findings += owed_launches(snapshot.pools) + unread_pools(snapshot.pools) + other_types(odd)
     findings += known_instances.kept_in_doubt(snapshot.pools, late) + stuck_ends(snapshot.pools, snapshot.now)
     was = ledger.remember(deps.state, deps.name, snapshot.was, memory)
+    for claim, pool in heard.items():
+        EVENT.put(deps.state, claim, Mark(note=pool))
     known_instances.learn(deps, snapshot.pools, snapshot.view.nodes, snapshot.now)
     return replace(snapshot, memory=replace(memory, came=came), was=was, findings=findings)
 
@@ -162,9 +165,17 @@ def foreseen(deps: Deps, snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, memory=_idle(snapshot.memory, snapshot, deps, last))
 
 
+def _unmade(memory: Memory, snapshot: Snapshot) -> Memory:
+    """Remember since when instances are only names, and pools lag behind their sizes."""
+    pools, was = snapshot.pools, memory.unmade
+    unmade = {b.instance: b.requested_at for pool in pools for b in pool.booting if b.unmade and not b.doubt}
+    unmade |= {at: was.get(at, snapshot.now) for pool in pools if pool.lagging for at in [f"{pool.name}/"]}
+    return replace(memory, unmade=unmade) if unmade != was else memory
+
+
 def _sizes(memory: Memory, pools: tuple[PoolState, ...]) -> tuple[Memory, tuple[Finding, ...]]:
     """Note the pools' sizes; what another hand added is reported, not fought. A smaller pool is told by its nodes."""
-    sizes = {p.name: p.desired for p in pools}
+    sizes = {p.name: memory.sizes.get(p.name, 0) if p.unread else p.desired for p in pools}
     if sizes == memory.sizes:
         return memory, ()
     findings = tuple(
@@ -292,8 +303,12 @@ def _no_help(
     return replace(memory, quarantines=(*others, *fresh))
 
 
-def hear_refusals(deps: Deps, memory: Memory, pools: Sequence[PoolState], now: datetime) -> Memory:
-    """The memory with what could not be launched, and is not too old to still hold."""
+def hear_refusals(
+    deps: Deps, memory: Memory, pools: Sequence[PoolState], now: datetime
+) -> tuple[Memory, Mapping[str, str]]:
+    """The memory with what could not be launched, and is not too old to still hold; and the pool by the claim of each,
+    to be marked as heard once that memory is written."""
+    heard: dict[str, str] = {}
     for pool in pools:
         late = pool.refusal
         if late is None or (late.at and (now - late.at).total_seconds() > STALE_S):
@@ -305,8 +320,8 @@ def hear_refusals(deps: Deps, memory: Memory, pools: Sequence[PoolState], now: d
             memory = note_late_refusal(
                 memory, deps.offerings, pool.name, zone, late.reason, late.message, now, again=again
             )
-            EVENT.put(deps.state, claim, Mark(note=pool.name))
-    return memory
+            heard[claim] = pool.name
+    return memory, heard
 
 
 def waited_in_vain(
@@ -320,26 +335,3 @@ def waited_in_vain(
         if owes
         else memory
     )
-
-
-def owed_launches(pools: Sequence[PoolState]) -> tuple[Finding, ...]:
-    """A finding for each pool whose cloud owes it nodes."""
-    return tuple(
-        Finding(subject=f"pool {pool.name}", code=LAUNCH_OWED, message=_owed(pool)) for pool in pools if pool.owed
-    )
-
-
-def _owed(pool: PoolState) -> str:
-    late, rules = pool.refusal, pool.rules
-    since = f" since {late.at:%H:%M}" if late and late.at else ""
-    off = f"; to call it off, lower the size of {rules.group} to {pool.desired - pool.owed}" if _spares(rules) else ""
-    return (
-        f"{pool.owed} of {count_of(pool.desired, 'node')} could not be launched{since} ({late.message if late else ''}"
-        "); what waits goes elsewhere, the cloud may still launch them, and what comes late is used, or goes when "
-        f"idle{off}"
-    )
-
-
-def _spares(rules: PoolRules | None) -> TypeGuard[PoolRules]:
-    """True where a lower size ends none of the pool's new nodes."""
-    return rules is not None and rules.protects

@@ -7,18 +7,18 @@ from operator import attrgetter
 import msgspec
 from msgspec.structs import replace
 
-from pilotlight.decide.nodes.other_autoscalers import other_autoscalers
+from pilotlight.decide.nodes.other_autoscalers import Others, others_at
 from pilotlight.facts.capacity import ClusterView, Node, digest
 from pilotlight.facts.decisions import Basis, BudgetSeen, Plan, PriceUsed
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.budgets import Money
-from pilotlight.facts.nodes.pool_state import InFlight, PoolState
+from pilotlight.facts.nodes.pool_state import Booting, InFlight, PoolState
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe import known_instances
 from pilotlight.flow.records import ledger, node_marks
 from pilotlight.flow.records.ledger import CLOUD_SKEW, Remembered
-from pilotlight.units import Seconds
+from pilotlight.units import Seconds, count_of
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +52,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes that are closed only for a notice which nobody confirms."""
     others: Mapping[str, str] = {}
     """Pools that another autoscaler is at, each with the evidence: nothing is bought or given back there."""
+    gives: Mapping[str, str] = {}
+    """Instances of those pools that go back all the same, by which."""
     lost_since: datetime | None = None
     """What the state was told from then on is gone, as after a restore."""
 
@@ -60,6 +62,10 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
         """Nodes that there are by name, and instances that boot or that their cloud could not make."""
         names = (node.name for node in self.view.nodes)
         return frozenset(names).union(*({*(b.instance for b in p.booting), *p.refused} for p in self.pools))
+
+    def stays(self, pool: str, instance: str) -> bool:
+        """True where an instance is of a pool that another is at, and does not go back all the same."""
+        return Others(self.others, self.gives).stays(pool, instance)
 
 
 def look(deps: Deps, *, monitored: bool = False) -> Snapshot:
@@ -75,7 +81,9 @@ def look(deps: Deps, *, monitored: bool = False) -> Snapshot:
     there = {node.instance for node in view.nodes}
     since = now - timedelta(seconds=deps.policy.gpu_ready_deadline)
     fresh = [entry for _, entry in flights if entry.requested_at >= since]
-    pools = tuple(_owing(_without(pool, there), fresh) for pool in told)
+    pools = tuple(
+        _owing(_without(_as_remembered(pool, fresh, view.nodes, was.memory, since), there), fresh) for pool in told
+    )
     if any(b.requested_at < since for pool in pools for b in pool.booting) or any(
         e.broken or e.vain_since for _, e in flights
     ):
@@ -100,7 +108,8 @@ def _with_others(deps: Deps, snapshot: Snapshot) -> Snapshot:
     given = any(one.handed_back or one.closed or one.names_zone for one in rules)
     if not (view.nodes or view.scalers or given or deps.policy.gates):
         return snapshot
-    return replace(snapshot, others=other_autoscalers(deps.policy, view, snapshot.pools, snapshot.now))
+    found = others_at(deps.policy, view, snapshot.pools, snapshot.now)
+    return replace(snapshot, others=found.why, gives=found.gives)
 
 
 def basis(deps: Deps, snapshot: Snapshot, plan: Plan, money: Money) -> Basis:
@@ -203,6 +212,47 @@ def _without(pool: PoolState, nodes: set[str]) -> PoolState:
     """The pool with what is really on its way: a cloud does not know which of its instances have become nodes."""
     booting = tuple(b for b in pool.booting if b.instance not in nodes)
     return pool if len(booting) == len(pool.booting) else replace(pool, booting=booting)
+
+
+def _as_remembered(
+    pool: PoolState, entries: Sequence[InFlight], nodes: Sequence[Node], memory: Memory, late: datetime
+) -> PoolState:
+    """The pool with what its cloud does not tell: what a part that is unread had, and since when it makes nothing."""
+    pool = _unread(pool, entries, nodes, memory.sizes) if pool.unread else pool
+    return _aged(pool, memory.unmade, late)
+
+
+def _unread(pool: PoolState, entries: Sequence[InFlight], nodes: Sequence[Node], sizes: Mapping[str, int]) -> PoolState:
+    """The pool as large as it may be, of which a part could not be read: with its nodes and what boots there; and what
+    else a part that is hidden had, or made anew since, which counts and is no room."""
+    known = sum(node.pool == pool.name for node in nodes) + sum(e.count for e in entries if e.pool == pool.name)
+    known = max(pool.desired, known)
+    more = max(0, sizes.get(pool.name, 0) - known) if pool.hidden else 0
+    return replace(pool, desired=known + more, owed=pool.owed + more)
+
+
+def _aged(pool: PoolState, since: Mapping[str, datetime], late: datetime) -> PoolState:
+    """The pool whose instances that are only names are as old as they have been seen so, and which is owed what it has
+    not even listed since before ``late``. Another hand's are not ours to give up."""
+    if pool.lagging and since.get(f"{pool.name}/", late) < late:
+        pool = _lagging(pool)
+    if not any(b.unmade for b in pool.booting):
+        return pool
+    return replace(pool, booting=tuple(_seen_first(b, since) if b.unmade else b for b in pool.booting))
+
+
+def _lagging(pool: PoolState) -> PoolState:
+    rules = pool.rules
+    if rules is not None and not rules.closed:
+        why = f"its cloud does not list {count_of(pool.lagging, 'node')} of size {pool.desired}, and made none in time"
+        way_out = f"lower the size of {rules.group} to {pool.desired - pool.lagging}"
+        gives = (*(one.instance for one in pool.booting), *pool.refused)
+        rules = replace(rules, closed=f"{why}: {way_out}", starves=True, gives=gives)
+    return replace(pool, owed=pool.owed + pool.lagging, rules=rules)
+
+
+def _seen_first(one: Booting, since: Mapping[str, datetime]) -> Booting:
+    return one if one.doubt else replace(one, requested_at=since.get(one.instance, one.requested_at))
 
 
 def _owing(pool: PoolState, entries: Sequence[InFlight]) -> PoolState:

@@ -18,6 +18,7 @@ from pilotlight.adapters.pools import gke as gke_cloud
 from pilotlight.adapters.pools.gke import google_rest
 from pilotlight.adapters.pools.gke import pools as gke_pools
 from pilotlight.adapters.pools.gke.groups import Group, Seen
+from pilotlight.adapters.pools.gke.pool_states import names
 from pilotlight.adapters.pools.gke.refusals import Reason, reason_of
 from pilotlight.errors import (
     BadRequest,
@@ -72,7 +73,7 @@ def test_a_name_is_no_longer_than_an_instance_may_have(here: Project) -> None:
     """A group's long base is cut, and the hash stays whole."""
     long = "gke-" + "very-long-cluster-name-" * 2 + "0a1b2c3d"
     seen = Seen(Group("p", "z", "g"), long, 0)
-    (name,) = gke_pools._names(seen, "step", range(1, 2))
+    (name,) = names(seen, "step", range(1, 2))
     assert len(name) == 63
     assert re.fullmatch(r"gke-very.*-[0-9a-f]{8}", name)
 

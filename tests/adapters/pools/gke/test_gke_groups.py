@@ -228,7 +228,7 @@ CLOSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 def test_a_pool_that_another_keeps_is_refused_with_the_way_out(
     here: Project, pool: dict[str, Any], cluster: dict[str, Any], says: str
 ) -> None:
-    """Nothing is asked of it, and the look says why before anything is planned."""
+    """Nothing is bought, and the look says why before anything is planned."""
     here.gke.extra["one"], here.gke.cluster = pool, cluster
     rules = here.pool().rules
     assert rules is not None
@@ -236,6 +236,28 @@ def test_a_pool_that_another_keeps_is_refused_with_the_way_out(
     with pytest.raises(BadRequest, match=re.escape(says)):
         here.pools.grow("one", 1)
     assert here.gke.changes() == []
+
+
+@pytest.mark.parametrize(("pool", "cluster", "says"), CLOSED.values(), ids=CLOSED)
+def test_what_we_asked_for_goes_back_in_a_pool_that_closed_since(
+    here: Project, pool: dict[str, Any], cluster: dict[str, Any], says: str
+) -> None:
+    """By its name, whatever closed the pool; where another makes nodes there too, one of the group's own names stays.
+    Nobody repairs by buying, nor makes nodes of the queue but for us: there all go."""
+    here.pools.grow("one", 1)
+    (ours,) = here.gke.world.nodes
+    here.gke.another_hand("one")
+    (other,) = set(here.gke.world.nodes) - {ours}
+    here.gke.extra["one"], here.gke.cluster = pool, cluster
+    shared = says not in ("--no-enable-autorepair", "autorepair", "takes queued provisioning alone")
+    rules = here.pool().rules
+    assert rules is not None
+    assert set(rules.gives) == ({ours} if shared else {ours, other})
+    if shared:
+        with pytest.raises(BadRequest, match=re.escape(says)):
+            here.pools.release("one", other)
+    here.pools.release("one", ours)
+    assert list(here.gke.world.nodes) == [other]
 
 
 def test_an_instance_of_limited_run_duration_says_when_it_ends(here: Project) -> None:
@@ -255,8 +277,8 @@ STATUSES = document(CONTAINER)["schemas"]["NodePool"]["properties"]["status"]["e
 
 @pytest.mark.parametrize("status", STATUSES)
 def test_a_pool_that_gke_works_on_is_waited_for(here: Project, status: str) -> None:
-    """By each status of Google's document: two are steady; in any other nothing is bought or given back, and the look
-    says that it passes."""
+    """By each status of Google's document: two are steady, ERROR is for a person; in any other nothing is bought or
+    given back, and the look says that it passes."""
     here.pools.grow("one", 1)
     (node,) = here.gke.world.nodes
     here.gke.extra["one"] = {"status": status}
@@ -266,6 +288,13 @@ def test_a_pool_that_gke_works_on_is_waited_for(here: Project, status: str) -> N
         assert rules.closed == ""
         here.pools.release("one", node)
         return
+    if status == "ERROR":
+        assert (rules.closed.partition(":")[0], rules.gives) == ("node pool one-pool has status ERROR", (node,))
+        with pytest.raises(BadRequest, match="has status ERROR"):
+            here.pools.grow("one", 2)
+        here.pools.release("one", node)
+        return
+    assert rules.gives == ()
     assert f"({status}): nothing is asked of it until that is over" in rules.closed
     for ask in (lambda: here.pools.grow("one", 2), lambda: here.pools.release("one", node)):
         with pytest.raises(Busy, match=f"GKE works on node pool one-pool .{status}"):

@@ -41,6 +41,7 @@ run "a_gke_cluster_is_bought_from_where_it_says_so" {
     settings = merge(var.settings, {
       clusters = {
         batch                  = { gke = { location = "europe-west1", cluster = "batch", project = "acme-clusters", buys = true } }
+        prod                   = { gke = { location = "europe-west1", cluster = "prod", buys = true, pools = ["l4", "a-pool-of-20-abcdefg"] } }
         "a-cluster-of-20-abcd" = { gke = { location = "europe-west1-b", cluster = "a-cluster-of-20-abcd", buys = true } }
         still                  = { gke = { location = "europe-west1", cluster = "still" } }
       }
@@ -50,17 +51,22 @@ run "a_gke_cluster_is_bought_from_where_it_says_so" {
     condition = { for name, c in jsondecode(output.functions["pod_pending"].environment.PILOTLIGHT_CLUSTERS) : name => c.pools } == {
       batch                  = "gke:acme-clusters/europe-west1/batch"
       "a-cluster-of-20-abcd" = "gke:acme-pilotlight/europe-west1-b/a-cluster-of-20-abcd"
+      prod                   = "gke:acme-pilotlight/europe-west1/prod"
       still                  = "advisor"
     }
     error_message = "its pools are GKE's where buys is true, and advised on only without it"
   }
   assert {
-    condition     = output.buys_gke["pod_pending-batch"] == { function = "pod_pending", project = "acme-clusters", acts = true, groups = "gke-batch-" }
+    condition     = output.buys_gke["pod_pending-batch"] == { function = "pod_pending", project = "acme-clusters", acts = true, groups = ["gke-batch-"] }
     error_message = "a function that acts changes the cluster's groups, and no other's"
   }
   assert {
-    condition     = output.buys_gke["pod_pending-a-cluster-of-20-abcd"].groups == "gke-a-cluster-of-20"
+    condition     = output.buys_gke["pod_pending-a-cluster-of-20-abcd"].groups == ["gke-a-cluster-of-20"]
     error_message = "GKE cuts a long name: so does what the names of groups begin with"
+  }
+  assert {
+    condition     = join(" ", output.buys_gke["pod_pending-prod"].groups) == "gke-prod-l4- gke-prod-a-pool-of-20-ab"
+    error_message = "node pools that are named are all whose groups it changes: none of a cluster prod-eu"
   }
   assert {
     condition     = !output.buys_gke["billing_tick-batch"].acts && !contains(keys(output.buys_gke), "alert_fanout-batch") && !contains(keys(output.buys_gke), "pod_pending-still")

@@ -4,7 +4,7 @@ Shapes are those of ``container.v1`` and ``compute.v1``, Google's discovery docu
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
@@ -12,7 +12,8 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from pilotlight.adapters.pools.gke.google_rest import GoogleRest
-from pilotlight.adapters.pools.gke.refusals import Problem, Problems
+from pilotlight.adapters.pools.gke.refusals import Problem, Problems, gravest
+from pilotlight.errors import BadRequest, Denied, PilotlightError, Unavailable
 
 GROUP = re.compile(r".*/projects/([^/]+)/zones/([^/]+)/instanceGroupManagers/([^/]+)")
 LEAVES = ("DELETING", "ABANDONING")
@@ -22,6 +23,8 @@ RECREATES = "RECREATING"
 MAKES = (CREATING, RECREATES)
 """What a group tries for ever: for one that was asked for, and for one that went and is to come again."""
 PAGE = 500
+MOST_PAGES, MOST_ERRORS = 100, 10
+"""Pages of instances, and of errors, that are read of a group."""
 
 
 class _On(msgspec.Struct, frozen=True):
@@ -64,9 +67,9 @@ class _Config(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class NodePool(msgspec.Struct, frozen=True, rename="camel"):
-    """A node pool; fields are GKE's own."""
+    """A node pool; fields are GKE's own. Its documents allow any to be absent: one without a name is nobody's."""
 
-    name: str  # Unique in a cluster.
+    name: str = ""  # Unique in a cluster.
     status: str = ""  # "RUNNING" where nothing works on it.
     instance_group_urls: tuple[str, ...] = ()  # One a zone; of both colours while it is upgraded blue-green.
     autoscaling: _Autoscaling = _Autoscaling()
@@ -81,11 +84,15 @@ class _Scope(msgspec.Struct, frozen=True):
 
 
 class Exclusion(msgspec.Struct, frozen=True, rename="camel"):
-    """A time in which GKE does no maintenance of its own."""
+    """A time in which GKE does no maintenance of its own. Without an end it goes on ("UNTIL_END_OF_SUPPORT")."""
 
-    start_time: datetime
-    end_time: datetime
+    start_time: datetime | None = None
+    end_time: datetime | None = None
     maintenance_exclusion_options: _Scope = _Scope()
+
+    def holds_at(self, now: datetime) -> bool:
+        """True within it."""
+        return (self.start_time is None or self.start_time <= now) and (self.end_time is None or now < self.end_time)
 
 
 class _Window(msgspec.Struct, frozen=True, rename="camel"):
@@ -99,6 +106,7 @@ class _Maintenance(msgspec.Struct, frozen=True):
 class Cluster(msgspec.Struct, frozen=True, rename="camel"):
     """A cluster with its node pools."""
 
+    status: str = ""
     autopilot: _On = _On()
     maintenance_policy: _Maintenance = _Maintenance()
     node_pools: tuple[NodePool, ...] = ()
@@ -122,9 +130,14 @@ class Group(NamedTuple):
         return f"/compute/v1/projects/{self.project}/zones/{self.zone}"
 
 
+class _GroupStatus(msgspec.Struct, frozen=True):
+    autoscaler: str = ""
+
+
 class _Size(msgspec.Struct, frozen=True, rename="camel"):
     target_size: int = 0
     base_instance_name: str = ""
+    status: _GroupStatus = _GroupStatus()
 
 
 class _Attempt(msgspec.Struct, frozen=True):
@@ -159,6 +172,11 @@ class Managed(msgspec.Struct, frozen=True, rename="camel"):
     def unmade(self) -> bool:
         """True where it is not there yet. An old error of one that is there says nothing."""
         return self.current_action in MAKES and not self.instance_status
+
+    @property
+    def costs_nothing(self) -> bool:
+        """True where its machine is not there: "Flex Start ... is waiting for available capacity", says PENDING."""
+        return self.instance_status in ("", "PENDING")
 
 
 class _Page(msgspec.Struct, frozen=True, rename="camel"):
@@ -203,7 +221,7 @@ class _Instances(msgspec.Struct, frozen=True, rename="camel"):
 
 class Seen(NamedTuple):
     """A MIG as it is: its size, its instances, the errors of those that could not be made, when the others were, and
-    the names of the reservations that they run ``on``."""
+    the names of the reservations that they run ``on``; and the ``autoscaler`` of Compute Engine that sets its size."""
 
     group: Group
     base: str
@@ -212,6 +230,7 @@ class Seen(NamedTuple):
     refused: Mapping[str, Problem] = {}
     made: Mapping[str, datetime] = {}
     on: Mapping[str, str] = {}
+    autoscaler: str = ""
 
 
 def groups_of(pool: NodePool) -> tuple[Group, ...]:
@@ -224,20 +243,45 @@ def look(api: GoogleRest, group: Group) -> Seen:
     """One MIG. Nothing is listed of an empty one."""
     size = api.read(group.path, _Size)
     base = size.base_instance_name.partition("-#")[0] or group.name.removesuffix("-grp")
+    scaled = size.status.autoscaler.rpartition("/")[2]
     if not size.target_size:
-        return Seen(group, base, 0)
-    found = tuple(one for one in _listed(api, group) if one.live)
+        return Seen(group, base, 0, autoscaler=scaled)
+    found = tuple(one for one in {one.called: one for one in _listed(api, group)}.values() if one.live)
     there = tuple(_there(api, group, base)) if any(one.instance_status for one in found) else ()
     made = {one.name: one.creation_timestamp for one in there if one.creation_timestamp}
     used = {one.name: one.resource_status.reservation_consumption_info.consumed_reservation for one in there}
     on = {name: where.rpartition("/")[2] for name, where in used.items() if where}
-    return Seen(group, base, size.target_size, found, _refused(api, group, found), made, on)
+    return Seen(group, base, size.target_size, found, _refused(api, group, found), made, on, scaled)
+
+
+class Looked(NamedTuple):
+    """The groups of a node pool that could be read, and why each other one could not."""
+
+    every: tuple[Seen, ...]
+    unread: tuple[PilotlightError, ...] = ()
+
+
+def look_at(api: GoogleRest, pool: NodePool) -> Looked:
+    """Every group of a pool. One that is refused, as it was deleted beside us or is not ours to see, costs itself."""
+    every: list[Seen] = []
+    unread: list[PilotlightError] = []
+    groups = groups_of(pool)
+    if len(groups) < max(1, len(pool.instance_group_urls)):
+        told = ", ".join(pool.instance_group_urls) or "none"
+        unread.append(BadRequest(f"GKE names no group of a zone for node pool {pool.name}: {told}"))
+    for group in groups:
+        named = f"group {group.name} in {group.zone} of node pool {pool.name}"
+        try:
+            every.append(look(api, group))
+        except Denied as no:
+            unread.append(type(no)(f"{named} cannot be read: {no}"))
+    return Looked(tuple(every), tuple(unread))
 
 
 def _refused(api: GoogleRest, group: Group, found: Sequence[Managed]) -> Mapping[str, Problem]:
     """By name why an instance could not be made, of those that are not there yet."""
     unmade = {one.called: one for one in found if one.unmade}
-    refused = {name: errors[0] for name, one in unmade.items() if (errors := one.last_attempt.errors.errors)}
+    refused = {name: gravest(errors) for name, one in unmade.items() if (errors := one.last_attempt.errors.errors)}
     if len(refused) < len(unmade):
         actions = {name: one.current_action for name, one in unmade.items()}
         refused = dict(_told(api, group, actions)) | refused
@@ -245,31 +289,50 @@ def _refused(api: GoogleRest, group: Group, found: Sequence[Managed]) -> Mapping
 
 
 def _listed(api: GoogleRest, group: Group) -> Iterator[Managed]:
-    """Every instance: a MIG that is PAGELESS tells all at once, whatever is asked for."""
-    more = ""
-    while True:
-        asked = {"maxResults": str(PAGE)} | ({"pageToken": more} if more else {})
+    """Every instance: a MIG that is PAGELESS tells all at once, whatever is asked for. Where it changes between two
+    pages one may be told twice, and another not."""
+    asked = {"maxResults": str(PAGE)}
+    for _ in range(MOST_PAGES):
         page = api.read(f"{group.path}/listManagedInstances?{urlencode(asked)}", _Page, "POST")
         yield from page.managed_instances
-        if not (more := page.next_page_token):
+        if not page.next_page_token:
             return
+        asked["pageToken"] = page.next_page_token
+    raise Unavailable(f"the list of instances of group {group.name} has no end: {MOST_PAGES} pages were read")
 
 
-def _told(api: GoogleRest, group: Group, actions: Mapping[str, str]) -> Iterator[tuple[str, Problem]]:
-    """Errors of the action that goes on at each instance, by name, the newest last for each. Names are of one step, so
-    none is another's; one that was made and goes on to be recreated has errors of its creation, which say nothing.
+def _told(api: GoogleRest, group: Group, actions: Mapping[str, str]) -> Iterable[tuple[str, Problem]]:
+    """Errors of the action that goes on at each instance, by name: the gravest of the newest moment, last for each.
+    Names are of one step, so none is another's; one that was made and goes on to be recreated has errors of its
+    creation, which say nothing.
     """
-    found = api.read(f"{group.path}/listErrors?maxResults={PAGE}", _Errors).items
-    for one in sorted((each for each in found if each.timestamp), key=lambda each: str(each.timestamp)):
-        name = one.instance_action_details.instance.rpartition("/")[2]
-        if name in actions and one.instance_action_details.action.startswith(actions[name]):
-            yield name, one.error
+    newest: dict[str, tuple[datetime, list[Problem]]] = {}
+    for one in _errors(api, group):
+        name, at = one.instance_action_details.instance.rpartition("/")[2], one.timestamp
+        if at is None or name not in actions or not one.instance_action_details.action.startswith(actions[name]):
+            continue
+        if name not in newest or at > newest[name][0]:
+            newest[name] = at, []
+        if at == newest[name][0]:
+            newest[name][1].append(one.error)
+    return ((name, gravest(errors)) for name, (_, errors) in newest.items())
+
+
+def _errors(api: GoogleRest, group: Group) -> Iterator[_Told]:
+    """What a group still tells of its errors, page by page within a bound: it goes on failing for ever."""
+    asked = {"maxResults": str(PAGE)}
+    for _ in range(MOST_ERRORS):
+        page = api.read(f"{group.path}/listErrors?{urlencode(asked)}", _Errors)
+        yield from page.items
+        if not page.next_page_token:
+            return
+        asked["pageToken"] = page.next_page_token
 
 
 def _there(api: GoogleRest, group: Group, base: str) -> Iterator[_Instance]:
     """Instances whose names begin so: a list of managed ones does not tell when they were made, nor what they use."""
     asked = {"filter": f"name eq {base}-.*", "maxResults": str(PAGE)}
-    while True:
+    for _ in range(MOST_PAGES):
         page = api.read(f"{group.zone_path}/instances?{urlencode(asked, quote_via=quote)}", _Instances)
         yield from page.items
         if not page.next_page_token:

@@ -6,11 +6,9 @@ release of them, which is a step as any other, calls them off. A size is never s
 Nodes of a pool of queued provisioning come by GKE's queue alone (``queue``): all of a step, or none.
 """
 
-import hashlib
-import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
@@ -18,13 +16,14 @@ import msgspec
 from msgspec.structs import replace
 
 from pilotlight.adapters.call_timeout import Deadline
-from pilotlight.adapters.pools.gke.closed import why_closed
+from pilotlight.adapters.pools.gke.closed import Closed, by_autoscaler, why_closed
 from pilotlight.adapters.pools.gke.google_rest import GoogleRest
-from pilotlight.adapters.pools.gke.groups import RECREATES, Cluster, Group, Managed, NodePool, Seen, groups_of, look
-from pilotlight.adapters.pools.gke.refusals import Problems, error_of, reason_of
+from pilotlight.adapters.pools.gke.groups import Cluster, Group, NodePool, Seen, look_at
+from pilotlight.adapters.pools.gke.pool_states import PoolLook, instance_state, is_ours, names, state_at
+from pilotlight.adapters.pools.gke.refusals import Problem, Problems, error_of
 from pilotlight.adapters.pools.gke.reservations import Look, is_bound, paid_of, reservations_of, see_that_there_is_room
 from pilotlight.errors import BadRequest, Busy, Denied, Forbidden, Retry
-from pilotlight.facts.nodes.pool_state import Booting, InstanceState, LateRefusal, PoolRules, PoolState
+from pilotlight.facts.nodes.pool_state import Booting, InstanceState, PoolState
 from pilotlight.facts.offers.paid_capacity import Paid
 from pilotlight.ports.clouds import CALL_S, OPEN, Gate, KubernetesApi
 from pilotlight.ports.state import Clock
@@ -37,23 +36,23 @@ WRITE_S: Seconds = CALL_S
 LOOKS = 5
 """So often an operation is looked at that is not DONE yet."""
 LOOK_EVERY_S: Seconds = 1.0
-LONGEST_NAME, HASH = 63, 8
-GOES = ("STOPPING", "PENDING_STOP", "SUSPENDING", "DEPROVISIONING", "TERMINATED", "STOPPED", "SUSPENDED")
-"""States of an instance that goes, or has gone."""
 
 
-class _Operation(msgspec.Struct, frozen=True):
+class _Operation(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
     status: str = ""
     error: Problems = Problems()
+    http_error_status_code: int = 0  # Of one that failed, also where it lists no errors.
+    http_error_message: str = ""
 
-
-class _Look(NamedTuple):
-    """A pool as it is: its queue where it has one, why that cannot be asked, and its groups."""
-
-    queue: "Queue | None"
-    unasked: str
-    every: Sequence[Seen]
+    @property
+    def problems(self) -> Problems:
+        """Why it failed; none where it did not."""
+        if self.error.errors or self.http_error_status_code < 400:
+            return self.error
+        barred = self.http_error_status_code in (401, 403)
+        code = "FORBIDDEN" if barred else str(self.http_error_status_code)
+        return Problems((Problem(code=code, message=self.http_error_message),))
 
 
 class GkePools:
@@ -78,39 +77,40 @@ class GkePools:
 
     def describe(self) -> Sequence[PoolState]:
         """Every pool of the policy that has a node pool. Instances that are nodes already are among those on their
-        way."""
+        way. A group that cannot be read costs its pool alone; where none can, what keeps us from it is raised."""
         cluster = self._read()
         pools = {pool.name: pool for pool in cluster.node_pools}
         reservations = reservations_of(self._compute)
+        seen = {name: self._look(pools[called]) for name, called in self._names.items() if called in pools}
+        _see_that_one_is_read(seen.values())
         states = []
-        for name, called in self._names.items():
-            if called in pools:
-                seen = self._look(pools[called])
-                state = self._state(name, cluster, pools[called], seen)
-                states.append(replace(state, paid=self._paid(name, pools[called], seen.every, reservations)))
+        for name, one in seen.items():
+            pool = pools[self._names[name]]
+            state = self._state(name, cluster, pool, one)
+            states.append(replace(state, paid=self._paid(name, pool, one.every, reservations)))
         return states
 
     def _paid(self, name: str, pool: NodePool, every: Sequence[Seen], reservations: Look) -> tuple[Paid, ...]:
-        """What is paid for already, of a pool that may run on it; nothing where the account may not see that."""
+        """What is paid for already, of a pool that may run on it; nothing where that cannot be read."""
         if name not in self._reserved and not is_bound(pool):
             return ()
         try:
             return paid_of(pool, every, reservations)
-        except Forbidden:
+        except Denied:
             return ()
 
     def instance(self, pool: str, instance: str) -> InstanceState | None:
         """A MIG tells what it does with an instance; that spot is about to be taken nobody tells before it goes."""
         _, found = self._find(pool)
-        queue, _, every = self._look(found)
+        queue, _, every, unread = self._look(found)
         if queue and queue.names(instance):
             return InstanceState(there=queue.has(instance))
         for seen in every:
             for one in seen.instances:
                 if one.called == instance:
-                    return _state_of(one, seen)
+                    return instance_state(one, seen)
         _see_that_all_are_listed(every)
-        return InstanceState(there=False)
+        return None if unread else InstanceState(there=False)
 
     def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
         with self._lock:
@@ -127,11 +127,11 @@ class GkePools:
             seen = _of_zone(pool, look.every, zone)
             see_that_there_is_room(found, seen, to - size, reservations_of(self._compute))
             step = token or str(uuid4())
-            names = _names(seen, f"{step}/{pool}", range(size + 1, to + 1))
-            body = {"instances": [{"name": name} for name in names]}
+            called = names(seen, f"{step}/{pool}", range(size + 1, to + 1))
+            body = {"instances": [{"name": name} for name in called]}
             self._change(seen.group, "createInstances", str(uuid5(NAMESPACE_URL, step)), body, gate)
             at = self._clock.now()
-            booting = tuple(Booting(instance=name, requested_at=at) for name in names)
+            booting = tuple(Booting(instance=name, requested_at=at) for name in called)
             return PoolState(name=pool, desired=to, booting=booting)
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
@@ -143,13 +143,15 @@ class GkePools:
                 return
             for seen in look.every:
                 if instance in [one.called for one in seen.instances]:
-                    self._see_that_it_may(cluster, found, look)
+                    self._see_that_it_goes(cluster, found, look, seen, instance)
                     # A name may be another's later: each release has an id of its own.
                     named = f"zones/{seen.group.zone}/instances/{instance}"
                     body = {"instances": [named], "skipInstancesOnValidationError": True}
                     self._change(seen.group, "deleteInstances", str(uuid4()), body, gate)
                     return
             _see_that_all_are_listed(look.every)
+            if look.unread:
+                raise look.unread[0]
 
     def _read(self) -> Cluster:
         return self._gke.read(f"/v1/{quote(self._cluster)}", Cluster)
@@ -161,10 +163,10 @@ class GkePools:
             raise BadRequest(f"GKE has no node pool {name} in {self._cluster}; create it, or mend pools.{pool}")
         return cluster, found
 
-    def _look(self, pool: NodePool) -> _Look:
+    def _look(self, pool: NodePool) -> PoolLook:
         """A pool's queue first: what gets its nodes meanwhile is counted twice, never not at all."""
         queue, why = self._queue(pool)
-        return _Look(queue, why, [look(self._compute, group) for group in groups_of(pool)])
+        return PoolLook(queue, why, *look_at(self._compute, pool))
 
     def _queue(self, pool: NodePool) -> "tuple[Queue | None, str]":
         """The queue that a pool's nodes come by, or why it cannot be asked; neither where they come by its groups."""
@@ -179,9 +181,26 @@ class GkePools:
         except Denied as no:
             return None, str(no)
 
-    def _see_that_it_may(self, cluster: Cluster, pool: NodePool, look: _Look) -> None:
-        no = why_closed(cluster, pool, self._where, self._clock.now(), unasked=look.unasked)
+    def _see_that_it_may(self, cluster: Cluster, pool: NodePool, look: PoolLook) -> None:
+        no = self._closed(cluster, pool, look)
         if no is not None:
+            unread = next((one for one in look.unread if str(one) == no.why), None)
+            raise unread or (Busy if no.passes else BadRequest)(no.why)
+
+    def _state(self, name: str, cluster: Cluster, pool: NodePool, look: PoolLook) -> PoolState:
+        return state_at(name, pool, look, self._closed(cluster, pool, look), self._clock.now())
+
+    def _closed(self, cluster: Cluster, pool: NodePool, look: PoolLook) -> Closed | None:
+        no = why_closed(cluster, pool, self._where, self._clock.now(), unasked=look.unasked)
+        scaled = next((seen for seen in look.every if seen.autoscaler), None)
+        if no is None and scaled is not None:
+            no = by_autoscaler(scaled)
+        return Closed(str(look.unread[0])) if look.unread and no is None else no
+
+    def _see_that_it_goes(self, cluster: Cluster, pool: NodePool, look: PoolLook, seen: Seen, instance: str) -> None:
+        """Raises while GKE works on a pool, and in one that another scales for what is not of our names."""
+        no = self._closed(cluster, pool, look)
+        if no is not None and (no.passes or (no.shared and not is_ours(seen, instance))):
             raise (Busy if no.passes else BadRequest)(no.why)
 
     @property
@@ -203,40 +222,17 @@ class GkePools:
                     done = self._compute.ask(deadline, "GET", path, _Operation)
                 except Retry:  # It was taken on: the next look tells what came of it.
                     break
-        if done.error.errors:
-            raise error_of(f"{verb} of {group.name} in {group.zone}", done.error)
+        if done.problems.errors:
+            raise error_of(f"{verb} of {group.name} in {group.zone}", done.problems)
 
-    def _state(self, name: str, cluster: Cluster, pool: NodePool, seen_now: _Look) -> PoolState:
-        now, (queue, unasked, every) = self._clock.now(), seen_now
-        live = [(seen, one) for seen in every for one in seen.instances if one.called not in seen.refused]
-        refused = [(seen, called) for seen in every for called in seen.refused]
-        ours = tuple(called for seen, called in refused if _is_ours(seen, called))
-        no = why_closed(cluster, pool, self._where, now, unasked=unasked)
-        zones = tuple(dict.fromkeys(seen.group.zone for seen in every))
-        state = PoolState(
-            name=name,
-            desired=sum(seen.size for seen in every),
-            booting=tuple(
-                Booting(
-                    instance=one.called,
-                    requested_at=seen.made.get(one.called) or now,
-                    unmade=not one.instance_status,
-                )
-                for seen, one in live
-            ),
-            owed=len(refused) - len(ours),
-            refusal=_refusal(*refused[0]) if refused else None,
-            refused=ours,
-            rules=PoolRules(
-                group=pool.name,
-                zones=zones,
-                closed=no.why if no else "",
-                names_zone=len(zones) > 1 and queue is None,
-                flex_start=pool.config.flex_start,
-                queues=queue is not None,
-            ),
-        )
-        return queue.join_to(state) if queue else state
+
+def _see_that_one_is_read(every: Iterable[PoolLook]) -> None:
+    """Raises where groups were asked for and none could be read: the account may not."""
+    looks = list(every)
+    unread = [no for one in looks for no in one.unread]
+    barred = [no for no in unread if isinstance(no, Forbidden)]
+    if barred and not any(one.every for one in looks):
+        raise barred[0]
 
 
 def _see_that_all_are_listed(every: Sequence[Seen]) -> None:
@@ -245,29 +241,6 @@ def _see_that_all_are_listed(every: Sequence[Seen]) -> None:
         if len(seen.instances) < seen.size:
             listed = count_of(len(seen.instances), "instance")
             raise Busy(f"{seen.group.name} has size {seen.size} and lists {listed}: look again")
-
-
-def _state_of(one: Managed, seen: Seen) -> InstanceState:
-    goes = one.current_action == RECREATES or one.instance_status in GOES
-    ends = one.scheduling.termination_timestamp
-    return InstanceState(
-        there=True,
-        created_at=seen.made.get(one.called),
-        going=True if goes or ends else None,
-        deadline=None if goes else ends,
-        runs=one.instance_status == "RUNNING" and not goes,
-    )
-
-
-def _refusal(seen: Seen, name: str) -> LateRefusal:
-    """Why an instance could not be made, as its group has it now."""
-    told = seen.refused[name]
-    return LateRefusal(
-        identity=f"{name}/{told.code}",
-        reason=reason_of(told.code, told.message),
-        message=f"{told.code}: {told.message}"[:240],
-        zone=seen.group.zone,
-    )
 
 
 def _of_zone(pool: str, every: Sequence[Seen], zone: str) -> Seen:
@@ -279,17 +252,3 @@ def _of_zone(pool: str, every: Sequence[Seen], zone: str) -> Seen:
     if zone:
         raise BadRequest(f"the node pool of {pool} has no group in {zone}, but {zones}; mend pools.{pool}.zones")
     raise BadRequest(f"the node pool of {pool} has zones {zones}: name those to buy in, in pools.{pool}.zones")
-
-
-def _names(seen: Seen, step: str, numbers: range) -> list[str]:
-    """Names of a step's instances: the same for the same step, whoever sends it."""
-    return [f"{_stem(seen)}-{hashlib.sha256(f'{step}/{n}'.encode()).hexdigest()[:HASH]}" for n in numbers]
-
-
-def _stem(seen: Seen) -> str:
-    return seen.base[: LONGEST_NAME - HASH - 1].rstrip("-")
-
-
-def _is_ours(seen: Seen, name: str) -> bool:
-    """True where a name is of a step: a MIG's own end in four letters, and another hand's may be waited for."""
-    return re.fullmatch(rf"{re.escape(_stem(seen))}-[0-9a-f]{{{HASH}}}", name) is not None

@@ -4,6 +4,8 @@ Codes: Compute Engine's "Troubleshooting resource availability errors", and the 
 them into (its ``autoscaling_gce_client.go``): stock-outs, quotas, addresses, rights, reservations by their words.
 """
 
+import re
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -23,15 +25,29 @@ from pilotlight.errors import (
 
 Reason = Literal["no-capacity", "quota", "other"]
 
-SHORT = ("RESOURCE_POOL_EXHAUSTED", "INSUFFICIENT_CAPACITY", "RESERVATION_CAPACITY_EXCEEDED")
+SHORT = ("RESOURCE_POOL_EXHAUSTED", "INSUFFICIENT_CAPACITY", "RESERVATION_CAPACITY_EXCEEDED", "STOCKOUT")
 """Codes hold one of these where a zone, or a reservation, has none left."""
 ADDRESSES = "IP_SPACE_EXHAUSTED"
-RESERVED = ("No available resources in specified reservations", "does not have available resources for the request")
-"""Words that say the same of a reservation, whatever the code."""
+NONE_LEFT = (
+    "No available resources in specified reservations",
+    "does not have available resources for the request",
+    "does not have enough resources available to fulfill the request",
+)
+"""Words that say the same of a reservation or a zone, whatever the code."""
+LIMITED = re.compile(
+    r"\bquota\b.*\b(exceeded|exhausted)\b|\b(insufficient|exceeds?|exceeded)\b.*\bquota\b", re.I | re.S
+)
+"""Words that say so of a quota, whatever the code: "Quota 'NVIDIA_L4_GPUS' exceeded.  Limit: 1.0 in region"."""
+GRAVEST: tuple[Reason, ...] = ("quota", "no-capacity", "other")
+"""What keeps most from being bought comes first: a quota binds a region, a stock-out a zone, any other this attempt."""
 RATE = frozenset(("rateLimitExceeded", "userRateLimitExceeded", "RATE_LIMIT_EXCEEDED"))
 AT_WORK = frozenset(("resourceNotReady", "resourceInUseByAnotherResource", "operationInProgress"))
 THROTTLED_S = 10.0
 RIGHTS = "give its account the role of the guide: pilotlight show docs/guides/gke.md"
+
+
+class Missing(BadRequest):
+    """What was asked about is not there."""
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -59,18 +75,33 @@ class _Body(msgspec.Struct, frozen=True):
 
 
 def reason_of(code: str, message: str) -> Reason:
-    """Why something was not launched. Addresses that ran out are a shortage: another pool may have some."""
-    if any(short in code for short in SHORT) or ADDRESSES in code or any(words in message for words in RESERVED):
+    """Why something was not launched, by its code, else by its words. Addresses that ran out are a shortage: another
+    pool may have some."""
+    if any(short in code for short in SHORT) or ADDRESSES in code:
         return "no-capacity"
-    return "quota" if "QUOTA" in code else "other"
+    if "QUOTA" in code or LIMITED.search(message):
+        return "quota"
+    return "no-capacity" if any(words in message for words in NONE_LEFT) else "other"
+
+
+def gravest(found: Sequence[Problem]) -> Problem:
+    """The error of an attempt that it is judged by, the first of those that are as grave: a general one often leads."""
+    return min(found, key=lambda one: (GRAVEST.index(reason_of(_code(one), one.message)), not _bars(_code(one))))
+
+
+def _code(one: Problem) -> str:
+    return (one.code or one.reason).upper()
+
+
+def _bars(code: str) -> bool:
+    return "PERMISSION" in code or "FORBIDDEN" in code
 
 
 def error_of(what: str, found: Problems) -> PilotlightError:
     """An operation that ended with errors, or an answer with codes, as our error."""
-    first = found.errors[0]
-    code = (first.code or first.reason).upper()
-    said = f"{what}: {first.code or first.reason} ({first.message[:200]})"
-    return _not_launched(code, first.message, said, barred="PERMISSION" in code or "FORBIDDEN" in code)
+    grave = gravest(found.errors)
+    said = f"{what}: {grave.code or grave.reason} ({grave.message[:200]})"
+    return _not_launched(_code(grave), grave.message, said, barred=_bars(_code(grave)))
 
 
 def _not_launched(code: str, message: str, said: str, *, barred: bool) -> PilotlightError:
@@ -94,7 +125,10 @@ def refusal(what: str, answer: HttpAnswer, lost: type[Unavailable]) -> Pilotligh
         return lost(said)
     if status in (409, 412) or not AT_WORK.isdisjoint(codes):
         return Busy(said)
-    return _not_launched(codes[0].upper(), told.message, said, barred=status in (401, 403))
+    if status == 404:
+        return Missing(said)
+    grave = gravest([*told.errors, Problem(code=told.status, message=told.message)])
+    return _not_launched(_code(grave), grave.message or told.message, said, barred=status in (401, 403))
 
 
 def _told(body: bytes) -> _Told:

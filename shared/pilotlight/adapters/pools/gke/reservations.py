@@ -48,7 +48,7 @@ class _Specific(msgspec.Struct, frozen=True, rename="camel"):
 class Reservation(msgspec.Struct, frozen=True, rename="camel"):
     """One as Compute Engine lists it; fields are its own."""
 
-    name: str
+    name: str = ""
     status: str = ""
     specific_reservation: _Specific | None = None
     specific_reservation_required: bool = False

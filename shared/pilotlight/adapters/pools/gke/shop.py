@@ -20,7 +20,7 @@ class _Accelerator(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Type(msgspec.Struct, frozen=True, rename="camel"):
-    name: str
+    name: str = ""
     guest_cpus: int = 0
     memory_mb: int = 0
     accelerators: tuple[_Accelerator, ...] = ()

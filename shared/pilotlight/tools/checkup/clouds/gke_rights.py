@@ -1,7 +1,8 @@
 """Rights of an account in a GKE cluster's project, asked in one call: those it lacks, and those it should not have.
 
 Resource Manager answers for the project. A condition on the groups' names holds where Compute Engine tells a group's
-type to IAM, and is not asked about here.
+type to IAM, and is not asked about here. IAM compares how a name begins: by ``gke-prod-`` groups of a cluster prod-eu
+may be changed too.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +24,8 @@ LOOK: Mapping[str, str] = {
     "compute.instanceGroupManagers.get": "node pools' groups are not seen",
     "compute.instanceGroupManagers.list": "instances of a group are not seen",
     "compute.instances.list": "the age of an instance is not known",
+    "compute.advice.capacity": "where spot is soon taken is learnt from your own nodes alone",
+    "compute.advice.capacityHistory": "what spot costs is the price file's",
     "compute.reservations.list": "what a reservation has left is not known, and nothing is bought on one",
     "compute.zoneOperations.get": "a change that was refused late is taken for done until the next look",
 }

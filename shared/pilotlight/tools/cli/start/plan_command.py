@@ -218,7 +218,7 @@ def _with_off_hours(decided: Plan, snapshot: "Snapshot", policy: "Policy") -> "t
     leave, words = leave_off_hours(policy, snapshot.now), dict[str, str]()
     for node in snapshot.view.nodes:
         ours = node.pool in policy.pools and policy.pools[node.pool].handled_by == "pilotlight"
-        for rule in emptied_by(node, leave) if ours and node.pool not in snapshot.others else ():
+        for rule in emptied_by(node, leave) if ours and not snapshot.stays(node.pool, node.instance) else ():
             time = rule.when.time
             now = time is None or in_window(time, snapshot.now)
             when = "now" if time is None or now else f"at {time.start} {time.timezone}"
