@@ -7,10 +7,10 @@ import msgspec
 from pilotlight.errors import BadInput
 from pilotlight.facts.capacity import CapacityType, Resources, Taint
 from pilotlight.facts.labels import ARCH, CAPACITY_TYPE, GPU_MODEL, GPU_PRODUCT, INSTANCE_TYPE, OS, POOL, ZONE
+from pilotlight.facts.offers.allocatable import gpus_for_pods, predicted_allocatable
 from pilotlight.facts.offers.catalog import Catalog, InstanceType
 from pilotlight.facts.policy import Policy, PoolPolicy
-from pilotlight.facts.workload import is_gpu, part_of_gpu
-from pilotlight.units import Seconds, UsdPerHour, milli, whole
+from pilotlight.units import Seconds, UsdPerHour
 
 
 class WorldPool(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +29,7 @@ class WorldPool(msgspec.Struct, frozen=True, kw_only=True):
     taints: tuple[Taint, ...] = ()  # Of each node.
     zone: str = ""  # "": any.
     slices: dict[str, int] = {}  # Resource -> number on each node, beside its GPUs.
+    daemonsets: dict[str, str] = {}  # Resource -> amount that DaemonSets take of each node.
     relaunches: bool = False  # It replaces a node that the cloud took.
     atomic: bool = False  # A request is granted whole or not at all.
     paid: int | None = None  # Nodes that a reserved pool has for nothing more; None for others.
@@ -54,6 +55,7 @@ class WorldPool(msgspec.Struct, frozen=True, kw_only=True):
             taints=rules.taints,
             zone=rules.zones[0] if rules.zones else "",
             slices=rules.slices,
+            daemonsets=rules.daemonsets,
             relaunches=rules.relaunches,
             atomic=rules.atomic,
             paid=rules.paid.nodes if rules.paid else None,
@@ -103,25 +105,17 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
             OS: "linux",
             ARCH: kind.arch,
         }
-        own = kind.gpu_resource
-        parts = {name: count for name, count in pool.slices.items() if is_gpu(name) and name != own}
-        rest = tuple((name, count) for name, count in sorted(pool.slices.items()) if not is_gpu(name))
+        whole_gpus, parts = gpus_for_pods(kind, pool.slices, pool.daemonsets)
         return Machine(
             key=f"{pool.name}/{zone}",
             pool=pool,
             zone=zone,
             gpus=kind.gpus,
             gpu_model=kind.gpu_model,
-            resource=own,
-            whole_gpus=pool.slices.get(own, 0 if any(map(part_of_gpu, parts)) else kind.gpus),
+            resource=kind.gpu_resource,
+            whole_gpus=whole_gpus,
             price=_price(pool, kind),
-            resources=Resources(
-                cpu_milli=milli(kind.cpu),
-                memory=whole(kind.memory),
-                ephemeral=whole(kind.ephemeral),
-                pods=kind.pods,
-                other=rest,
-            ),
+            resources=predicted_allocatable(kind, pool.slices, pool.daemonsets),
             slices=parts,
             labels={**{k: v for k, v in facts.items() if v}, **pool.labels},
             minimum_s=kind.minimum_s,
