@@ -73,7 +73,8 @@ def _ends_with(spent: Spent) -> str:
     coming = spent.forecast
     likely = _amount(spent.meter, coming.likely)
     if coming.low is None or coming.high is None:
-        return f"{likely} (today's pace)"
+        by = "as held" if coming.likely == spent.held > spent.total else "today's pace"
+        return f"{likely} ({by})"
     return f"{likely} ({_amount(spent.meter, coming.low)} to {_amount(spent.meter, coming.high)})"
 
 
