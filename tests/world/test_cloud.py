@@ -49,7 +49,7 @@ def test_a_node_has_the_room_that_a_plan_predicts() -> None:
         pools={
             "whole": PoolPolicy(instance_type="four", daemonsets={"cpu": "250m", "nvidia.com/gpu": "1"}),
             "cut": PoolPolicy(instance_type="four", slices={"nvidia.com/mig-1g.5gb": 8, "rdma/hca": 2}),
-        }
+        },
     )
     catalog = msgspec.structs.replace(CATALOG, instance_types={"four": kind})
     offered, _ = offerings(policy, catalog)

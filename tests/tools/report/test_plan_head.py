@@ -57,6 +57,13 @@ def test_a_plan_opens_with_five_lines() -> None:
     assert {line.text for line in head(Plan()) if line.word != "dollars"} == {"nothing"}
 
 
+def test_what_refused_pods_wait_for_is_named() -> None:
+    """A cap, a budget, a team without one: each is another thing to do."""
+    groups = [msgspec.structs.replace(_pods("refused", f"x/{code}"), code=code) for code in ("cap", "budget", "unpaid")]
+    [waits] = [line.text for line in head(Plan(pods=tuple(groups))) if line.word == "waits"]
+    assert waits == ("1 pod for room under a cap; 1 pod for room under a budget; 1 pod for a budget of their team")
+
+
 def test_dollars_are_a_least_where_lit_nodes_have_no_price() -> None:
     """Before and after by the nodes that are lit then; one that is stopped, and stands by, is none."""
     kept, gone = (

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from pilotlight.facts.decisions import BrakeCode, Buy, NodeVerdict, Plan, Record, known_per_hour
-from pilotlight.facts.place.pod_verdicts import PodGroup, Verdict
+from pilotlight.facts.place.pod_verdicts import Code, PodGroup, Verdict
 from pilotlight.facts.workload import CLAIM_REFUSED, Finding
 from pilotlight.units import UsdPerHour, at_least, cents, count_of, of_unknown_price, round_usd
 
@@ -26,6 +26,15 @@ _FOR: dict[Verdict, str] = {
     "refused": "for room under a cap, budget or quota",
 }
 """What pods wait for, by their verdict."""
+
+_REFUSED: dict[Code, str] = {
+    "cap": "for room under a cap",
+    "budget": "for room under a budget",
+    "unpaid": "for a budget of their team",
+    "step": "for the end of a budget's step",
+    "quota": "for room under the account's quota",
+}
+"""What refused pods wait for, by the code where it says so."""
 
 _BRAKES: dict[BrakeCode, str] = {
     "mode": "for mode act",
@@ -148,8 +157,11 @@ def _pods_that_wait(plan: Plan) -> Iterator[str]:
             if ruled := sum(_size(group) for group in groups if group.code == "rule"):
                 yield f"{count_of(ruled, 'pod')} for the end of a rule"
             groups = [group for group in groups if group.code != "rule"]
-        if pods := sum(map(_size, groups)):
-            yield f"{count_of(pods, 'pod')} {what}"
+        sizes = Counter[str]()
+        for group in groups:
+            sizes[_REFUSED.get(group.code, what) if verdict == "refused" else what] += _size(group)
+        for wait, pods in sizes.items():
+            yield f"{count_of(pods, 'pod')} {wait}"
 
 
 def _to_mend(plan: Plan) -> Iterator[str]:

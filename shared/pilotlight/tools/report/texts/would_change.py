@@ -6,7 +6,7 @@ from decimal import Decimal
 from pilotlight.facts.place.pod_verdicts import Code, PodGroup, Rejected
 from pilotlight.units import cents
 
-CAPS: tuple[Code, ...] = ("cap", "budget", "step", "quota")
+CAPS: tuple[Code, ...] = ("cap", "budget", "unpaid", "step", "quota")
 LABELS: tuple[Code, ...] = (
     "selector",
     "toleration",
