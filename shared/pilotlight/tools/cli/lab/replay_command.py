@@ -45,6 +45,7 @@ from pilotlight.tools.cli.lab.replay_options import (
 from pilotlight.tools.cli.printing import console
 from pilotlight.tools.cli.terminal import console_of
 from pilotlight.tools.cli.value_of_wait import ValueOfWait, with_value_of_wait
+from pilotlight.tools.cli.whole_file import see_writable
 from pilotlight.tools.replay.compare import Trial, log_to, run_peers
 from pilotlight.tools.replay.lower_bounds import bounds
 from pilotlight.tools.replay.measure import Outcome, idle_hours
@@ -98,6 +99,8 @@ def replay(
 
     Example: pilotlight replay trace.csv.gz --against karpenter --against keda --report report.html
     """
+    see_writable(log)
+    see_writable(report, folders=True)
     scenario = dataclasses.replace(
         _bought(capacity_type, spot_trace or [], notice_seconds),
         placement=placement.value,
@@ -178,6 +181,7 @@ def week(
 
     Example: pilotlight week --report week.html
     """
+    see_writable(report, folders=True)
     if trace.exists() or trace != REAL_WEEK:
         jobs, name = window(read_trace(trace), *WEEK), f"days 7 to 14 of {trace.name}"
         note = f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'}: {name}"

@@ -29,6 +29,7 @@ from pilotlight.tools.cli.printing import console
 from pilotlight.tools.cli.sweep_progress import progress_bar
 from pilotlight.tools.cli.terminal import console_of
 from pilotlight.tools.cli.value_of_wait import MOST
+from pilotlight.tools.cli.whole_file import see_writable
 from pilotlight.tools.replay.compare import Trial
 from pilotlight.tools.replay.lower_bounds import bounds
 from pilotlight.tools.replay.peers.names import check_peer
@@ -90,6 +91,7 @@ def tune(
 
     Example: pilotlight tune trace.csv.gz --within 60 --report tune.html
     """
+    see_writable(report, folders=True)
     tried = _values(values)
     peers = [check_peer(name) for name in (PEERS if against is None else against)]
     jobs, types, rules = read_trace(trace), load_catalog(catalog), load_policy(policy)

@@ -123,7 +123,7 @@ def _fix(policy: str) -> list[str]:
     """Mend a file of this machine; what was written."""
     from pathlib import Path
 
-    from pilotlight.tools.cli.start.whole_file import write_whole
+    from pilotlight.tools.cli.whole_file import write_whole
     from pilotlight.tools.lint.policy_fix import fix_policy
 
     before = b"" if policy == "-" else read(policy)
