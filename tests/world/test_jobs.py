@@ -9,6 +9,7 @@ from pilotlight.facts.workload import PodDemand
 from pilotlight.tools.replay.traces.trace_job import Job
 from pilotlight.tools.replay.world_jobs import demands_of
 from pilotlight.world.scheduling.scheduler import Scheduler
+from pilotlight.world.world_nodes import WorldNode
 
 
 def test_a_job_may_use_large_enough_nodes_of_its_models() -> None:
@@ -32,7 +33,12 @@ def test_a_large_gang_is_placed_pod_by_pod_only_once_its_nodes_are_there(monkeyp
     """As each of forty nodes comes the gang is looked at as a whole: its pods ask for nodes once, at the last."""
     asked: list[PodDemand] = []
     choose = Scheduler.choose
-    monkeypatch.setattr(Scheduler, "choose", lambda self, pod: (asked.append(pod), choose(self, pod))[1])
+
+    def counted(self: Scheduler, pod: PodDemand) -> WorldNode | None:
+        asked.append(pod)
+        return choose(self, pod)
+
+    monkeypatch.setattr(Scheduler, "choose", counted)
     here = world()
     job = here.submit(tuple(gang("g", 40)), 600)
     for _ in range(40):

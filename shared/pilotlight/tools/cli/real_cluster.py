@@ -24,7 +24,7 @@ def settings_for(context: str, kubeconfig: str, *, policy: str = "", catalog: st
     """
     settings = deployed_settings()
     settings = msgspec.structs.replace(settings, policy=policy or settings.policy, catalog=catalog or settings.catalog)
-    if not (context or kubeconfig) and settings.clusters:
+    if not (context or kubeconfig) and (settings.clusters or settings.world):
         return settings
     if not (context or kubeconfig) and settings.api:
         return msgspec.structs.replace(settings, pools=settings.pools or "advisor")
