@@ -272,15 +272,26 @@ def _clusters(text: str) -> dict[str, ClusterSettings]:
     """The map of clusters in JSON, or in the file that ``text`` names. A name may not hold what keys are made with."""
     if not text:
         return {}
-    body = text.encode() if text.lstrip().startswith("{") else read(text)
+    found: dict[str, ClusterSettings] = {}
+    name = ""
     try:
-        found = typed_json.decode(body, dict[str, ClusterSettings])
-    except msgspec.DecodeError as e:
-        raise BadInput(f"PILOTLIGHT_CLUSTERS: {e}; use name -> api, pools, mode, policy, token_env, role_arn") from None
-    wrong = [name for name in found if not name or name == EVERY_CLUSTER or "/" in name]
-    if wrong or not found:
-        raise BadInput(f"PILOTLIGHT_CLUSTERS: {wrong[0]!r} is no name" if wrong else "PILOTLIGHT_CLUSTERS is empty")
+        body = text.encode() if text.lstrip()[:1] in ("{", "[") else read(text)
+        for name, own in typed_json.decode(body, dict[str, msgspec.Raw]).items():
+            if not name or name == EVERY_CLUSTER or "/" in name:
+                raise BadInput(f"{name!r} is no name")
+            found[name] = typed_json.decode(own, ClusterSettings)
+    except (BadInput, msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        said = str(error).replace(" - at `$.", f" - at `{name}.").partition("; name a file")[0]
+        raise BadInput(f"PILOTLIGHT_CLUSTERS{f', cluster {name}' if name else ''}: {said}; {_AS_JSON}") from None
+    if not found:
+        raise BadInput(f"PILOTLIGHT_CLUSTERS names no cluster; {_AS_JSON}")
     return found
+
+
+_AS_JSON = (
+    'write JSON, as {"NAME": {"api": "kubeconfig:PATH#CONTEXT"}}, beside api also pools, mode, policy, token_env and '
+    "role_arn, or the path of a file of it"
+)
 
 
 def _callers(text: str) -> "dict[str, Caller]":

@@ -147,10 +147,13 @@ def source_of(
 
     files = pods or nodes or objects
     settings = deployed_settings()
-    if context or kubeconfig or (not files and (settings.api or settings.world)):
+    if not (context or kubeconfig or files) and len(settings.clusters) > 1:
+        raise BadInput(f"PILOTLIGHT_CLUSTERS has {', '.join(settings.clusters)}: name one by --context")
+    if context or kubeconfig or (not files and (settings.api or settings.clusters or settings.world)):
         if files:
             raise BadInput("--context looks at a cluster, --pods and --nodes at files: name one of them")
         app = App(settings_for(context, kubeconfig, policy=policy, catalog=catalog))
+        app = app.for_cluster(app.clusters[0])
         return app, {}, _moment(at) if at else app.clock.now()
     app = App(_settings(policy, catalog))
     return app, *_from_files(app, pods, nodes, objects, at)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pilotlight.facts.decisions import BrakeCode, Buy, NodeVerdict, Plan, Record, known_per_hour
 from pilotlight.facts.place.pod_verdicts import Code, PodGroup, Verdict
-from pilotlight.facts.workload import CLAIM_REFUSED, Finding
+from pilotlight.facts.workload import CLAIM_REFUSED, UNREADABLE, Finding
 from pilotlight.units import UsdPerHour, at_least, cents, count_of, of_unknown_price, round_usd
 
 NAMED = 2
@@ -165,11 +165,12 @@ def _pods_that_wait(plan: Plan) -> Iterator[str]:
 
 
 def _to_mend(plan: Plan) -> Iterator[str]:
-    groups = [group for group in plan.pods if group.verdict == "finding"]
-    if pods := sum(map(_size, groups)):
-        named = names((group.pods[0] for group in groups), pods - len(groups))
-        yield f"{count_of(pods, 'pod')} that no node would help ({named})"
-    if others := list(other_findings(plan)):
+    groups, every = [group for group in plan.pods if group.verdict == "finding"], list(other_findings(plan))
+    unread = [finding.subject for finding in every if finding.code == UNREADABLE]
+    if pods := sum(map(_size, groups)) + len(unread):
+        first = [*(group.pods[0] for group in groups), *unread]
+        yield f"{count_of(pods, 'pod')} that no node would help ({names(first, pods - len(first))})"
+    if others := [finding for finding in every if finding.code != UNREADABLE]:
         yield f"{count_of(len(others), 'finding')} ({names(finding.subject for finding in others)})"
     if claims := [finding for finding in plan.findings if finding.code == CLAIM_REFUSED]:
         yield f"{count_of(len(claims), 'claim')} that {'does' if len(claims) == 1 else 'do'} not count"
