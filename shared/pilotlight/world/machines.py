@@ -1,6 +1,7 @@
 """Pools that a world's cloud sells: node pools, and what every node of one is like."""
 
 from decimal import Decimal
+from difflib import get_close_matches
 
 import msgspec
 
@@ -39,8 +40,12 @@ class WorldPool(msgspec.Struct, frozen=True, kw_only=True):
         """The pools of a policy. Raises ``BadInput`` for a type of which nothing is known: no world can make one."""
         for name, rules in policy.pools.items():
             if rules.instance_type not in catalog.instance_types:
-                known = f"catalogue {catalog.name} does not know it, so a pretend world can make none: add a price file"
-                raise BadInput(f"pools.{name}.instance_type is {rules.instance_type}: {known} to prices.files")
+                close = get_close_matches(rules.instance_type, catalog.instance_types, n=1)
+                nearest = f" did you mean {close[0]}? Else" if close else ""
+                known = f"catalogue {catalog.name} does not know it, so a pretend world can make none;{nearest} add a"
+                raise BadInput(
+                    f"pools.{name}.instance_type is {rules.instance_type}: {known} price file to prices.files"
+                )
         return [WorldPool.from_policy(name, rules) for name, rules in policy.pools.items()]
 
     @staticmethod
