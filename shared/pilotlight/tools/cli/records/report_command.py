@@ -189,7 +189,7 @@ class _Metered(NamedTuple):
     def say_unlit(self) -> None:
         """Say where nothing was metered, which an error goes without."""
         if not any(day.lines for day in self.days):
-            typer.echo(f"no node was lit in {self.short}, or billing_tick is not called once a minute", err=True)
+            typer.echo(f"no node was lit in {self.short} by the last billing_tick, which counts each minute", err=True)
 
     @property
     def whole_month(self) -> bool:
