@@ -134,7 +134,8 @@ def run(made: Callable[[list[str]], typer.Typer] = build, name: str = "pilotligh
     os.umask(PRIVATE)
     sys.stdout, sys.stderr = Shown(sys.stdout), Shown(sys.stderr)
     words = [word for word in sys.argv[1:] if word != "--debug"]
-    if not HELP.isdisjoint(words):
+    bare = len(words) == 1 and not words[0].startswith("-")  # A group alone prints its help.
+    if bare or not HELP.isdisjoint(words):
         teach_rich()
     debug = len(words) < len(sys.argv[1:])
     if debug:

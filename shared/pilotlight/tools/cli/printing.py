@@ -24,12 +24,11 @@ PIPE = 160
 
 def console() -> "Console":
     """Standard output. Only what is printed with a style has one: figures and names are not coloured by their looks.
-    Tables in a pipe are as wide as ``PIPE``; a line that is no table's stays one there, for programs that read it.
+    Where nobody says how wide it is, tables are as wide as ``PIPE``; a line that is no table's stays one there.
     """
-    terminal = os.isatty(1)
-    known = terminal or environment().get("COLUMNS", "").isdecimal()
+    known = os.isatty(1) or environment().get("COLUMNS", "").isdecimal()
     out = console_of(width=None if known else PIPE, highlight=False)
-    return out if terminal else _unwrapped(out)
+    return out if known else _unwrapped(out)
 
 
 def _unwrapped(out: "Console") -> "Console":
