@@ -272,26 +272,15 @@ def _clusters(text: str) -> dict[str, ClusterSettings]:
     """The map of clusters in JSON, or in the file that ``text`` names. A name may not hold what keys are made with."""
     if not text:
         return {}
-    found: dict[str, ClusterSettings] = {}
-    name = ""
+    way = 'write {"NAME": {"api": "kubeconfig:PATH"}} with pools, mode, policy, token_env, role_arn, or a file of it'
+    body = text.encode() if text.lstrip()[:1] in ("{", "[") else read(text)
     try:
-        body = text.encode() if text.lstrip()[:1] in ("{", "[") else read(text)
-        for name, own in typed_json.decode(body, dict[str, msgspec.Raw]).items():
-            if not name or name == EVERY_CLUSTER or "/" in name:
-                raise BadInput(f"{name!r} is no name")
-            found[name] = typed_json.decode(own, ClusterSettings)
-    except (BadInput, msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        said = str(error).replace(" - at `$.", f" - at `{name}.").partition("; name a file")[0]
-        raise BadInput(f"PILOTLIGHT_CLUSTERS{f', cluster {name}' if name else ''}: {said}; {_AS_JSON}") from None
-    if not found:
-        raise BadInput(f"PILOTLIGHT_CLUSTERS names no cluster; {_AS_JSON}")
+        found = typed_json.decode(body, dict[str, ClusterSettings])
+    except (msgspec.DecodeError, UnicodeError) as e:
+        raise BadInput(f"PILOTLIGHT_CLUSTERS: {str(e).replace('$[...]', 'NAME')}; {way}") from None
+    if wrong := [name for name in found if name in ("", EVERY_CLUSTER) or "/" in name] or [""] * (not found):
+        raise BadInput(f"PILOTLIGHT_CLUSTERS: {repr(wrong[0]) if found else 'nothing'} is no name; {way}")
     return found
-
-
-_AS_JSON = (
-    'write JSON, as {"NAME": {"api": "kubeconfig:PATH#CONTEXT"}}, beside api also pools, mode, policy, token_env and '
-    "role_arn, or the path of a file of it"
-)
 
 
 def _callers(text: str) -> "dict[str, Caller]":

@@ -55,7 +55,7 @@ from pilotlight.tools.replay.scenario import Scenario
 from pilotlight.tools.replay.traces.drawn_trace import synthesise
 from pilotlight.tools.replay.traces.image_pulls import read_images, with_images
 from pilotlight.tools.replay.traces.spot_availability import named_apart, read_zone
-from pilotlight.tools.replay.traces.trace_file import read_trace, refuse_crowd, window
+from pilotlight.tools.replay.traces.trace_file import read_bounded, read_trace, window
 from pilotlight.tools.replay.traces.trace_job import Job
 from pilotlight.tools.replay.traces.trace_stats import read_stats
 
@@ -99,8 +99,6 @@ def replay(
 
     Example: pilotlight replay trace.csv.gz --against karpenter --against keda --report report.html
     """
-    see_writable(log)
-    see_writable(report, folders=True)
     scenario = dataclasses.replace(
         _bought(capacity_type, spot_trace or [], notice_seconds),
         placement=placement.value,
@@ -116,9 +114,7 @@ def replay(
         scoring=scoring.value,
         join_spread_s=join_spread,
     )
-    recorded = read_trace(trace)
-    refuse_crowd(recorded, Path(trace).name)
-    jobs, scenario = _pulling(recorded, scenario, pull_seconds)
+    jobs, scenario = _pulling(read_bounded(trace), scenario, pull_seconds)
     types, rules = _loaded(catalog, policy, value_of_wait)
     outcomes = compare(jobs, types, rules, scenario, trace=Path(trace).name, against=against or [], log=log)
     _end(outcomes, scenario, report, f"{Path(trace).name}: {count_jobs(jobs)}", as_json=as_json, single=not against)

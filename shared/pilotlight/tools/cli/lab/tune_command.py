@@ -29,13 +29,12 @@ from pilotlight.tools.cli.printing import console
 from pilotlight.tools.cli.sweep_progress import progress_bar
 from pilotlight.tools.cli.terminal import console_of
 from pilotlight.tools.cli.value_of_wait import MOST
-from pilotlight.tools.cli.whole_file import see_writable
 from pilotlight.tools.replay.compare import Trial
 from pilotlight.tools.replay.lower_bounds import bounds
 from pilotlight.tools.replay.peers.names import check_peer
 from pilotlight.tools.replay.resampled_days import FEWEST_DAYS, Held, can_resample, hold_up
 from pilotlight.tools.replay.scenario import Scenario
-from pilotlight.tools.replay.traces.trace_file import read_trace, refuse_crowd
+from pilotlight.tools.replay.traces.trace_file import read_bounded
 from pilotlight.tools.replay.traces.trace_job import Result
 from pilotlight.tools.replay.wait_price_sweep import PEERS, VALUES, Setting, Sweep, sweep
 from pilotlight.units import count_of
@@ -91,11 +90,9 @@ def tune(
 
     Example: pilotlight tune trace.csv.gz --within 60 --report tune.html
     """
-    see_writable(report, folders=True)
     tried = _values(values)
     peers = [check_peer(name) for name in (PEERS if against is None else against)]
-    jobs, types, rules = read_trace(trace), load_catalog(catalog), load_policy(policy)
-    refuse_crowd(jobs, Path(trace).name)
+    jobs, types, rules = read_bounded(trace), load_catalog(catalog), load_policy(policy)
     check_types(rules, types)
     scenario = Scenario(
         placement=placement.value, scoring=scoring.value, boot_s=boot_seconds, standby_boot_s=standby_boot_seconds

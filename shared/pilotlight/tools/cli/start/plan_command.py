@@ -94,8 +94,7 @@ def plan(
     snapshot, decided = decide(dry)
     ways = give_way(decided, snapshot.view, snapshot.memory, rules, now)
     homes = _homes(dry, snapshot)
-    files = "the sample cluster" if sample else of_files(pods, nodes)
-    source = plan_source(app, REMEMBERS_NOTHING, files, named=bool(context or kubeconfig))
+    source = plan_source(app, REMEMBERS_NOTHING, of_files(pods, nodes, sample), named=bool(context or kubeconfig))
     if as_json:
         _print_json(decided, now, ways, homes)
     elif as_markdown:
@@ -117,9 +116,9 @@ REMEMBERS_NOTHING = "none, a dry run remembers nothing"
 """Stands for the address of a state where none is read."""
 
 
-def of_files(pods: str, nodes: str) -> str:
-    """The cluster of two files; empty where none are named."""
-    return f"cluster in {pods} and {nodes}" if pods else ""
+def of_files(pods: str, nodes: str, sample: bool = False) -> str:
+    """The cluster of two files, or of the sample's; empty where none are named."""
+    return "the sample cluster" if sample else f"cluster in {pods} and {nodes}" if pods else ""
 
 
 def plan_source(app: "App", state: str, files: str = "", *, named: bool = False) -> "Source":

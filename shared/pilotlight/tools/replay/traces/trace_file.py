@@ -59,6 +59,13 @@ def read_trace(path: str | Path) -> tuple[Job, ...]:
     return tuple(sorted(jobs, key=lambda job: job.submit_s))
 
 
+def read_bounded(path: str | Path) -> tuple[Job, ...]:
+    """The same of a trace that a replay can hold. Raises ``BadInput`` for another."""
+    jobs = read_trace(path)
+    refuse_crowd(jobs, Path(path).name)
+    return jobs
+
+
 def refuse_crowd(jobs: Sequence[Job], name: str) -> None:
     """Raises ``BadInput`` where more GPUs than a replay can hold would be at work at once, each job from its submit."""
     ends: list[tuple[Seconds, int]] = []

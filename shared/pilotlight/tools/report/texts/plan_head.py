@@ -157,11 +157,16 @@ def _pods_that_wait(plan: Plan) -> Iterator[str]:
             if ruled := sum(_size(group) for group in groups if group.code == "rule"):
                 yield f"{count_of(ruled, 'pod')} for the end of a rule"
             groups = [group for group in groups if group.code != "rule"]
-        sizes = Counter[str]()
-        for group in groups:
-            sizes[_REFUSED.get(group.code, what) if verdict == "refused" else what] += _size(group)
-        for wait, pods in sizes.items():
-            yield f"{count_of(pods, 'pod')} {wait}"
+        yield from _by_wait(groups, what)
+
+
+def _by_wait(groups: Iterable[PodGroup], what: str) -> Iterator[str]:
+    """Pods of a verdict by what they wait for."""
+    sizes = Counter[str]()
+    for group in groups:
+        sizes[_REFUSED.get(group.code, what) if group.verdict == "refused" else what] += _size(group)
+    for wait, pods in sizes.items():
+        yield f"{count_of(pods, 'pod')} {wait}"
 
 
 def _to_mend(plan: Plan) -> Iterator[str]:
