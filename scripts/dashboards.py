@@ -61,7 +61,10 @@ BOARDS: dict[str, tuple[str, tuple[Panel, ...]]] = {
             Panel(
                 "Dollars an hour of what is lit",
                 "currencyUSD",
-                ((f"max by (cluster) (pilotlight_usd_per_hour{{{OF}}})", "{{cluster}}"),),
+                (
+                    (f"max by (cluster) (pilotlight_usd_per_hour{{{OF}}})", "{{cluster}}"),
+                    (f"max by (cluster) (pilotlight_nodes_unpriced{{{OF}}}) > 0", "nodes not priced {{cluster}}"),
+                ),
             ),
             Panel(
                 "Today by team",

@@ -15,10 +15,11 @@ from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.transport import JSON, MERGE_PATCH, Api, Missing
 from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.codec.policy_file import read_policy
-from pilotlight.decide.offers.offerings import offerings, predicted_allocatable
+from pilotlight.decide.offers.offerings import offerings
 from pilotlight.errors import Conflict, PilotlightError
 from pilotlight.facts.capacity import Offering, Taint
 from pilotlight.facts.labels import HOME, HOSTNAME
+from pilotlight.facts.offers.allocatable import predicted_allocatable
 from pilotlight.facts.place.homes import but_home
 from pilotlight.facts.policy import Policy
 from pilotlight.tools.cli.main import build
@@ -115,7 +116,7 @@ class Bed:
         catalog = read_catalog(CATALOG.encode(), "catalog")
         machine = catalog.instance_types[offering.instance_type]
         pool = policy.pools[offering.pool]
-        free = predicted_allocatable(machine, {}, pool.slices)
+        free = predicted_allocatable(machine, pool.slices)
         room = {"cpu": f"{free.cpu_milli}m", "memory": str(free.memory), "ephemeral-storage": str(free.ephemeral)}
         room |= {"pods": str(free.pods), **{key: str(amount) for key, amount in free.other}}
         if publish is None:

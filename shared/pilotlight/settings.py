@@ -271,15 +271,14 @@ def _clusters(text: str) -> dict[str, ClusterSettings]:
     """The map of clusters in JSON, or in the file that ``text`` names. A name may not hold what keys are made with."""
     if not text:
         return {}
-    body = text.encode() if text.lstrip().startswith("{") else read(text)
+    way = 'write {"NAME": {"api": "kubeconfig:PATH"}} with world, pools, mode, policy, token_env, role_arn, or a file of it'
+    body = text.encode() if text.lstrip()[:1] in ("{", "[") else read(text)
     try:
         found = typed_json.decode(body, dict[str, ClusterSettings])
-    except msgspec.DecodeError as e:
-        keys = ", ".join(ClusterSettings.__struct_fields__)
-        raise BadInput(f"PILOTLIGHT_CLUSTERS: {e}; use name -> {keys}") from None
-    wrong = [name for name in found if not name or name == EVERY_CLUSTER or "/" in name]
-    if wrong or not found:
-        raise BadInput(f"PILOTLIGHT_CLUSTERS: {wrong[0]!r} is no name" if wrong else "PILOTLIGHT_CLUSTERS is empty")
+    except (msgspec.DecodeError, UnicodeError) as e:
+        raise BadInput(f"PILOTLIGHT_CLUSTERS: {str(e).replace('$[...]', 'NAME')}; {way}") from None
+    if wrong := [name for name in found if name in ("", EVERY_CLUSTER) or "/" in name] or [""] * (not found):
+        raise BadInput(f"PILOTLIGHT_CLUSTERS: {repr(wrong[0]) if found else 'nothing'} is no name; {way}")
     return found
 
 

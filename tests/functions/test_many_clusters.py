@@ -259,13 +259,16 @@ def test_the_map_may_be_a_file(tmp_path: Path) -> None:
     ("environ", "says"),
     [
         pytest.param({"PILOTLIGHT_CLUSTERS": "{]"}, "PILOTLIGHT_CLUSTERS: JSON", id="no JSON"),
-        pytest.param({"PILOTLIGHT_CLUSTERS": "{}"}, "PILOTLIGHT_CLUSTERS is empty", id="an empty map"),
+        pytest.param(
+            {"PILOTLIGHT_CLUSTERS": "{}"}, "PILOTLIGHT_CLUSTERS: nothing is no name; write ", id="an empty map"
+        ),
         pytest.param({"PILOTLIGHT_CLUSTERS": '{"*": {}}'}, "'\\*' is no name", id="the name that means all"),
         pytest.param({"PILOTLIGHT_CLUSTERS": '{"a/b": {}}'}, "'a/b' is no name", id="a name that would break keys"),
         pytest.param({"PILOTLIGHT_CLUSTERS": '{"a": {"apl": "x"}}'}, "unknown field `apl`", id="a key there is not"),
         pytest.param(
             {"PILOTLIGHT_CLUSTERS": '{"a": {"mode": "go"}}'}, "Invalid enum value 'go'", id="a mode there is not"
         ),
+        pytest.param({"PILOTLIGHT_CLUSTERS": '{"a": {"api": 5}}'}, "got `int` - at `NAME.api`; write ", id="no text"),
         pytest.param({"PILOTLIGHT_CLUSTERS": "/no/such.json"}, "/no/such.json: No such file", id="a file not there"),
         pytest.param(
             {"PILOTLIGHT_CLUSTERS": '{"a": {}}', "PILOTLIGHT_CLUSTER": "b"}, "PILOTLIGHT_CLUSTER is 'b'", id="not in it"

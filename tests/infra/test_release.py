@@ -131,6 +131,9 @@ def test_the_base_is_that_of_the_day_by_its_digest(name: str) -> None:
     [base] = [step["run"] for step in steps if step.get("id") == "base"]
     assert "imagetools inspect python:3.11-slim-bookworm" in base
     assert "@${digest:?" in base
+    image = (ROOT / build["file"]).read_text()
+    bases = {line.split()[1] for line in image.splitlines() if line.startswith("FROM ")}
+    assert bases == {"python:${PYTHON}"}
 
 
 def test_the_modules_are_one_archive(tmp_path: Path) -> None:

@@ -6,7 +6,9 @@ import msgspec
 import pytest
 from small_cloud import CATALOG, POOLS, SPOT, pod, world
 
+from pilotlight.decide.offers.offerings import offerings
 from pilotlight.errors import NoCapacity, QuotaExceeded, Unavailable
+from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.world.cloud import billed_micros
 from pilotlight.world.machines import Machine, WorldPool
 from pilotlight.world.simulation import World
@@ -37,6 +39,25 @@ def test_billing_steps(minimum_s: float, increment_s: float, kept_s: float, paid
     kind = msgspec.structs.replace(CATALOG.instance_types["one"], minimum_s=minimum_s, increment_s=increment_s)
     machine = Machine.from_pool(POOLS[0], kind, "")
     assert billed_micros(machine, kept_s) == paid_s * 1_000_000
+
+
+def test_a_node_has_the_room_that_a_plan_predicts() -> None:
+    """Pods may have the same of a node in the plan and in the world, system and DaemonSets taken off."""
+    kind = msgspec.structs.replace(CATALOG.instance_types["four"], cpu="16", memory="64Gi", ephemeral="100Gi", pods=58)
+    policy = Policy(
+        version=1,
+        pools={
+            "whole": PoolPolicy(instance_type="four", daemonsets={"cpu": "250m", "nvidia.com/gpu": "1"}),
+            "cut": PoolPolicy(instance_type="four", slices={"nvidia.com/mig-1g.5gb": 8, "rdma/hca": 2}),
+        },
+    )
+    catalog = msgspec.structs.replace(CATALOG, instance_types={"four": kind})
+    offered, _ = offerings(policy, catalog)
+    for offering, pool in zip(offered, WorldPool.every(policy, catalog), strict=True):
+        made = Machine.from_pool(pool, kind, "")
+        planned = (offering.resources, offering.whole_gpus, offering.slices)
+        assert (made.resources, made.whole_gpus, made.slices) == planned
+        assert made.resources.cpu_milli < 16_000
 
 
 def test_a_node_is_paid_from_its_request_to_its_end() -> None:

@@ -2,10 +2,14 @@
 
 from datetime import timedelta
 
-from small_cloud import CATALOG, START, world
+import pytest
+from small_cloud import CATALOG, START, gang, world
 
+from pilotlight.facts.workload import PodDemand
 from pilotlight.tools.replay.traces.trace_job import Job
 from pilotlight.tools.replay.world_jobs import demands_of
+from pilotlight.world.scheduling.scheduler import Scheduler
+from pilotlight.world.world_nodes import WorldNode
 
 
 def test_a_job_may_use_large_enough_nodes_of_its_models() -> None:
@@ -23,6 +27,25 @@ def test_a_job_over_eight_gpus_is_a_gang_of_whole_nodes() -> None:
     pods = demands_of(Job(job_id="j", submit_s=0, duration_s=1, gpus=16), CATALOG)
     assert [(d.name, d.shape.gpu.count) for d in pods] == [("j-0", 8), ("j-1", 8)]
     assert {d.shape.gang.size for d in pods if d.shape.gang} == {2}
+
+
+def test_a_large_gang_is_placed_pod_by_pod_only_once_its_nodes_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As each of forty nodes comes the gang is looked at as a whole: its pods ask for nodes once, at the last."""
+    asked: list[PodDemand] = []
+    choose = Scheduler.choose
+
+    def counted(self: Scheduler, pod: PodDemand) -> WorldNode | None:
+        asked.append(pod)
+        return choose(self, pod)
+
+    monkeypatch.setattr(Scheduler, "choose", counted)
+    here = world()
+    job = here.submit(tuple(gang("g", 40)), 600)
+    for _ in range(40):
+        here.launch("eight")
+    here.advance(10_000)
+    assert here.finished == [job]
+    assert len(asked) == 40
 
 
 def test_a_pinned_job_may_use_one_type() -> None:

@@ -265,6 +265,8 @@ TAKES_HOMES = "takes-homes"
 
 CLAIM_REFUSED = "claim-refused"
 """The code of a finding: a pod claims what its namespace may not."""
+UNREADABLE = "bad-quantity"
+"""The code of a finding: a pod's request cannot be read, and it waits in no group."""
 
 
 class QueuedSet(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,16 +1,17 @@
 """Pools that a world's cloud sells: node pools, and what every node of one is like."""
 
 from decimal import Decimal
+from difflib import get_close_matches
 
 import msgspec
 
 from pilotlight.errors import BadInput
 from pilotlight.facts.capacity import CapacityType, Resources, Taint
 from pilotlight.facts.labels import ARCH, CAPACITY_TYPE, GPU_MODEL, GPU_PRODUCT, INSTANCE_TYPE, OS, POOL, ZONE
+from pilotlight.facts.offers.allocatable import gpus_for_pods, predicted_allocatable
 from pilotlight.facts.offers.catalog import Catalog, InstanceType
 from pilotlight.facts.policy import Policy, PoolPolicy
-from pilotlight.facts.workload import is_gpu, part_of_gpu
-from pilotlight.units import Seconds, UsdPerHour, milli, whole
+from pilotlight.units import Seconds, UsdPerHour
 
 
 class WorldPool(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +30,7 @@ class WorldPool(msgspec.Struct, frozen=True, kw_only=True):
     taints: tuple[Taint, ...] = ()  # Of each node.
     zone: str = ""  # "": any.
     slices: dict[str, int] = {}  # Resource -> number on each node, beside its GPUs.
+    daemonsets: dict[str, str] = {}  # Resource -> amount that DaemonSets take of each node.
     relaunches: bool = False  # It replaces a node that the cloud took.
     atomic: bool = False  # A request is granted whole or not at all.
     paid: int | None = None  # Nodes that a reserved pool has for nothing more; None for others.
@@ -38,8 +40,12 @@ class WorldPool(msgspec.Struct, frozen=True, kw_only=True):
         """The pools of a policy. Raises ``BadInput`` for a type of which nothing is known: no world can make one."""
         for name, rules in policy.pools.items():
             if rules.instance_type not in catalog.instance_types:
-                known = f"catalogue {catalog.name} does not know it, so a pretend world can make none: add a price file"
-                raise BadInput(f"pools.{name}.instance_type is {rules.instance_type}: {known} to prices.files")
+                close = get_close_matches(rules.instance_type, catalog.instance_types, n=1)
+                nearest = f" did you mean {close[0]}? Else" if close else ""
+                known = f"catalogue {catalog.name} does not know it, so a pretend world can make none;{nearest} add a"
+                raise BadInput(
+                    f"pools.{name}.instance_type is {rules.instance_type}: {known} price file to prices.files"
+                )
         return [WorldPool.from_policy(name, rules) for name, rules in policy.pools.items()]
 
     @staticmethod
@@ -54,6 +60,7 @@ class WorldPool(msgspec.Struct, frozen=True, kw_only=True):
             taints=rules.taints,
             zone=rules.zones[0] if rules.zones else "",
             slices=rules.slices,
+            daemonsets=rules.daemonsets,
             relaunches=rules.relaunches,
             atomic=rules.atomic,
             paid=rules.paid.nodes if rules.paid else None,
@@ -103,25 +110,17 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
             OS: "linux",
             ARCH: kind.arch,
         }
-        own = kind.gpu_resource
-        parts = {name: count for name, count in pool.slices.items() if is_gpu(name) and name != own}
-        rest = tuple((name, count) for name, count in sorted(pool.slices.items()) if not is_gpu(name))
+        whole_gpus, parts = gpus_for_pods(kind, pool.slices, pool.daemonsets)
         return Machine(
             key=f"{pool.name}/{zone}",
             pool=pool,
             zone=zone,
             gpus=kind.gpus,
             gpu_model=kind.gpu_model,
-            resource=own,
-            whole_gpus=pool.slices.get(own, 0 if any(map(part_of_gpu, parts)) else kind.gpus),
+            resource=kind.gpu_resource,
+            whole_gpus=whole_gpus,
             price=_price(pool, kind),
-            resources=Resources(
-                cpu_milli=milli(kind.cpu),
-                memory=whole(kind.memory),
-                ephemeral=whole(kind.ephemeral),
-                pods=kind.pods,
-                other=rest,
-            ),
+            resources=predicted_allocatable(kind, pool.slices, pool.daemonsets),
             slices=parts,
             labels={**{k: v for k, v in facts.items() if v}, **pool.labels},
             minimum_s=kind.minimum_s,

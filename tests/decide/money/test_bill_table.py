@@ -180,7 +180,7 @@ def test_what_is_spent_of_a_budget_is_that_of_the_table() -> None:
             name="b", scope=_scoped(state["scope"]), period=state["period"], timezone=state["zone"], **limits
         )
         (meter,) = meters([budget], now)
-        own = budget_spend(meter, known, Decimal(7), now)
+        own = budget_spend(meter, known, Decimal(0), now)
         f = own.forecast
         compared = compare_with_bill(known.metered, known.billed)
         learnt = corrections(compared)

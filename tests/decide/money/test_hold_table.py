@@ -320,7 +320,7 @@ def test_what_a_node_is_bought_on_is_that_of_the_table() -> None:
         balances = [Balance(meter=one, total=Decimal(state["used"])) for one in meters([own, other], NOW)]
         purse = Purse(Money(balances=tuple(balances), lit=state["lit"]), NOW, bought=state["bought"])
         fit = purse.fit_terms(made, state["nodes"], state["others"])
-        room = purse.room(fit)
+        room = [(left, why) for left, why, _ in purse.room(fit)]
         purse.take(fit, 2)
         after, ends = purse.copy().room(fit), [minutes(at, NOW) for at in purse.frees_at()]
         charged = None if state["charged"] is None else _in(-state["charged"])
@@ -330,7 +330,7 @@ def test_what_a_node_is_bought_on_is_that_of_the_table() -> None:
         spans = (made.idle_s, made.run_s, made.typical_s, made.stretch_s, fit.stretch_s, fit.calls_s)
         answer = (
             f"{made.team}/{made.workload_class} {' '.join(f'{each / 60:g}' for each in spans)} {made.run_source}; "
-            f"room {room}; then {[each for each, _ in after]}; frees {ends}; "
+            f"room {room}; then {[each for each, *_ in after]}; frees {ends}; "
             f"nobody: {unpaid([own, other], made)}; adopted {_shown(adopted)} {adopted.terms.workload_class}; "
             f"{longest_run(60.0 * state['longest'], state['class'], rules)} {stops(state['class'], rules)} "
             f"{[f'{name} {run / 60:g}' for name, run in runs_held(own, rules).items()]}"

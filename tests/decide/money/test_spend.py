@@ -309,6 +309,16 @@ def test_when_a_budget_runs_out_never_lies_in_the_past() -> None:
     assert forecast(Decimal(101), Decimal(100), [], late, end, Decimal(1440)).runs_out is None
 
 
+def test_a_forecast_is_never_below_what_is_held() -> None:
+    """A node that was just bought is held for its whole run: the period ends with no less, band and all."""
+    known = counted_days([metered(20, "0.10")], [])
+    found = budget_spend(meter_of(), known, Decimal(40), NOW).forecast
+    assert found.likely == Decimal(40)
+    known = counted_days([metered(day, "1") for day in range(17, 21)], [])
+    found = budget_spend(meter_of(), known, Decimal(40), NOW).forecast
+    assert (found.low, found.likely, found.high) == (Decimal(40), Decimal(40), Decimal(40))
+
+
 amounts = st.lists(st.integers(0, 500).map(Decimal), max_size=20)
 
 

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from pilotlight.decide.offers.offerings import (
     offerings,
-    predicted_allocatable,
     renewal,
     stale_prices,
     too_old,
 )
 from pilotlight.facts.capacity import CapacityType, Taint
 from pilotlight.facts.money.money_policy import Prices
+from pilotlight.facts.offers.allocatable import predicted_allocatable
 from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.policy import CloudName, Policy, PoolPolicy
 from pilotlight.tools.replay.run import catalog_pools
@@ -150,7 +150,7 @@ def test_reserves_of_kubelet_and_system(size: tuple[str, str], expected: tuple[i
 def test_daemonsets_come_off() -> None:
     """What a pool's DaemonSets take is not offered."""
     bare = predicted_allocatable(machine(cpu="4", memory="16Gi"), {})
-    room = predicted_allocatable(machine(cpu="4", memory="16Gi"), {"cpu": "250m", "memory": "1Gi", "pods": "6"})
+    room = predicted_allocatable(machine(cpu="4", memory="16Gi"), {}, {"cpu": "250m", "memory": "1Gi", "pods": "6"})
     assert (bare.cpu_milli - room.cpu_milli, bare.memory - room.memory, bare.pods - room.pods) == (250, GIB, 6)
 
 

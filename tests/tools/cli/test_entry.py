@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from fleet import free_port
 from pilotlight.tools.cli.extras import advice
 
 RUN = "from pilotlight.tools.cli.entry import run; run()"
@@ -99,6 +100,8 @@ def test_a_module_of_no_extra_gets_no_advice(module: str) -> None:
 )
 def test_ctrl_c_while_it_imports_is_one_line(tmp_path: Path, package: str, words: list[str]) -> None:
     """The signal comes in the middle of an import: no traceback, exit code 130."""
+    if words[0] == "serve":
+        words = [*words, "--port", str(free_port())]
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDS.format(package=package) + RUN, *words],
         env={**os.environ, "HOME": str(tmp_path)},

@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
+from rich.console import Console, Group
 from rich.text import Text
 
-from pilotlight.tools.cli.printing import fit_line, fit_text, say
+from pilotlight.tools.cli.printing import console, fit_line, fit_text, say
 
 LINE = "  buy       3 nodes, $66.07/h: 2 x a100/p4d.24xlarge/on-demand, 1 x t4/g4dn.xlarge/on-demand"
 WORDS = st.lists(st.text("abc-/$.", min_size=1, max_size=30), min_size=1, max_size=30)
@@ -48,3 +48,14 @@ def test_the_width_is_the_terminals(
     monkeypatch.setattr("os.isatty", lambda _: terminal)
     say([LINE])
     assert len(capsys.readouterr().out.splitlines()) == lines
+
+
+def test_a_line_in_a_pipe_is_broken_nowhere(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a header that names a cluster, its world and its state, alone or in a group with a table."""
+    head = "cluster local, " + " ".join(["a pretend world at http://127.0.0.1:8080"] * 8)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    console().print(head, markup=False)
+    console().print(Group(Text(head), Text("next")))
+    assert capsys.readouterr().out.splitlines() == [head, head, "next"]

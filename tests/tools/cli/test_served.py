@@ -144,7 +144,8 @@ def test_a_deployed_user_brakes_before_the_first_look(
     monkeypatch.delenv("PILOTLIGHT_STATE")
     monkeypatch.setenv(named, value)
     done = ask("pause --reason stop")
-    cluster = "prod, a pretend world" if value == "prod" else "local, a pretend world (no cluster is set up)"
+    cluster = "prod, a pretend world with pretend dollars"
+    cluster = cluster if value == "prod" else f"local{cluster[4:]} (no cluster is set up)"
     assert done.stdout == (f"cluster {cluster}; state sqlite:{tmp_path}/home/state.db\npaused all pools, reason stop\n")
     assert done.stderr == f"state: sqlite:{tmp_path}/home/state.db is new\n"
     assert ask("resume").stdout.endswith("\nresumed all pools\n")
@@ -152,7 +153,8 @@ def test_a_deployed_user_brakes_before_the_first_look(
 
 def test_send_status_and_why_name_one_pretend_world(tmp_path: Path) -> None:
     """Without serve and cluster the world of a sent event is pretended: its answer says so, and all that follows."""
-    head = f"cluster local, a pretend world (no cluster is set up); state sqlite:{tmp_path}/home/state.db\n"
+    which = "cluster local, a pretend world with pretend dollars (no cluster is set up)"
+    head = f"{which}; state sqlite:{tmp_path}/home/state.db\n"
     assert ask(f"send {POD} --dry-run").stdout.startswith(head)
     sent = ask(f"send {POD}").stdout
     assert sent.startswith(f"{head}pod_pending: buys 1 x ")
@@ -201,7 +203,8 @@ def test_commands_find_the_serve_over_their_state(home: Path) -> None:
     assert "buys 1 x " in _said(home, "send", str(POD)) + _said(home, "why", "nlp/finetune-0").replace(
         "bought", "buys 1 x"
     )
-    head = f"cluster local, a world at {left['settings']['PILOTLIGHT_WORLD']}; served at {left['url']}; "
+    which = f"cluster local, a pretend world at {left['settings']['PILOTLIGHT_WORLD']} with pretend dollars"
+    head = f"{which}; served at {left['url']}; "
     until(lambda: "billing_tick never" not in _done(home, "status").stdout)  # Its first tick comes after the address.
     for words in (
         *("status", "pools", "why nlp/finetune-0", "budget", f"send {POD}", "targets", "bill", "alerts list"),
@@ -212,10 +215,17 @@ def test_commands_find_the_serve_over_their_state(home: Path) -> None:
             "audit verify",
             "reclaim list",
             "alerts redeliver",
+            "gpus",
+            "reconcile --dry-run",
             "pause --reason look",
         ),
     ):
         assert _said(home, *words.split()).startswith(f"{head}state sqlite:{home}/state.db\n"), words
+    plan = _said(home, "plan")
+    assert plan.startswith(f"{head}state none, a dry run remembers nothing\n")
+    assert "nlp/finetune-0 holds GPUs" in plan or "$3.06/h" in plan
+    refused = _done(home, "doctor")
+    assert (refused.returncode, refused.stderr.startswith(f"error: {head}")) == (2, True)
     status = _said(home, "status")
     assert "lit: " in status
     assert "$3.06/h" in status
@@ -233,7 +243,7 @@ def test_who_names_the_serves_own_world_gets_the_answers_of_the_serve(
     lent = served.settings_of(served.serve_beside(deployed_settings()), deployed_settings())
     assert lent == {"PILOTLIGHT_POLICY": str(home / "policy.yaml")}
     assert ask(f"send {POD}").stdout.startswith(
-        f"cluster local, a world at {left['settings']['PILOTLIGHT_WORLD']}; served"
+        f"cluster local, a pretend world at {left['settings']['PILOTLIGHT_WORLD']} with pretend dollars; served"
     )
     monkeypatch.setenv("PILOTLIGHT_TOKENS", json.dumps({"ops": {"token": "a-token-of-0123456789", "roles": ["send"]}}))
     assert (
@@ -359,8 +369,11 @@ def test_a_serve_that_is_gone_is_not_found(tmp_path: Path) -> None:
             Settings(cluster="prod", api="in-cluster"),
             f"cluster prod at in-cluster; state memory:; {served.BUILT_IN}",
         ),
-        (Settings(), "cluster local, a pretend world (no cluster is set up); state memory:"),
-        (Settings(world="http://w:1"), "cluster local, a world at http://w:1; state memory:"),
+        (Settings(), "cluster local, a pretend world with pretend dollars (no cluster is set up); state memory:"),
+        (
+            Settings(world="http://w:1"),
+            "cluster local, a pretend world at http://w:1 with pretend dollars; state memory:",
+        ),
     ],
 )
 def test_the_header_names_the_cluster_and_its_state(settings: Settings, said: str) -> None:

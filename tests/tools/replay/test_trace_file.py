@@ -3,13 +3,14 @@
 import gzip
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.errors import BadInput
-from pilotlight.tools.replay.traces.trace_file import COLUMNS, read_trace, types_for, window, write_trace
+from pilotlight.tools.replay.traces.trace_file import COLUMNS, read_trace, refuse_crowd, types_for, window, write_trace
 from pilotlight.tools.replay.traces.trace_job import Job
 
 CATALOG = Path(__file__).parents[3] / "data" / "catalogs" / "replay.yaml"
@@ -69,6 +70,11 @@ def test_jobs_come_by_submit_and_then_in_the_order_of_the_file(tmp_path: Path) -
         pytest.param("j2,10,inf,1,1000,,,,", "duration_s is 'inf': must be from 0", id="a run without end"),
         pytest.param("j2,10,5,0,1000,,,,", "gpus is '0': must be a whole number from 1", id="no GPUs"),
         pytest.param("j2,10,5,1.5,1000,,,,", "gpus is '1.5': must be a whole number", id="half a GPU in gpus"),
+        pytest.param(
+            "j2,10,5,100000,1000,,,,", "from 1 to 20000; mend or drop the row", id="more GPUs than a world has"
+        ),
+        pytest.param("j2,10,1e9,1,1000,,,,", "to 158112000 seconds; mend or drop the row", id="a run of a life"),
+        pytest.param("j2,1e9,5,1,1000,,,,", "to 158112000 seconds; mend or drop the row", id="a submit in a life"),
         pytest.param("j2,10,5,1,0,,,,", "gpu_milli is '0': must be a whole number from 1", id="a share of nothing"),
         pytest.param("j2,10,5,1,1001,,,,", "gpu_milli is '1001'", id="a share over a GPU"),
         pytest.param("j2,10,5,2,500,,,,", "only 1 GPU can be shared", id="a share of two GPUs"),
@@ -84,6 +90,17 @@ def test_a_bad_row_is_named_by_file_and_line(tmp_path: Path, row: str, refusal: 
         read_trace(written(tmp_path, GOOD, row))
     assert str(caught.value).startswith("t.csv line 3: ")
     assert refusal in str(caught.value)
+
+
+def test_more_work_at_once_than_a_replay_can_hold_is_refused() -> None:
+    """Three jobs of 20,000 GPUs that overlap are too many, by the job that makes them so; one after another are not."""
+    jobs = [Job(job_id=name, submit_s=10 * n, duration_s=10, gpus=20_000) for n, name in enumerate("abc")]
+    refuse_crowd(jobs, "t.csv")
+    longer = [msgspec.structs.replace(job, duration_s=100.0) for job in jobs]
+    with pytest.raises(
+        BadInput, match="job c would make 60,000 GPUs at work at once, and a replay holds 50,000: drop rows"
+    ):
+        refuse_crowd(longer, "t.csv")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pilotlight.facts.decisions import Buy, CallStep, Held, NodeVerdict, Plan, R
 from pilotlight.facts.place.pod_verdicts import PodGroup
 from pilotlight.facts.workload import Finding
 from pilotlight.tools.report.texts.plan_head import dollars, head, head_of_record
+from pilotlight.tools.report.texts.plan_text import Source, lines
 from pilotlight.tools.report.texts.why_text import decision_lines
 from pilotlight.units import cents
 
@@ -55,6 +56,24 @@ def test_a_plan_opens_with_five_lines() -> None:
         ("to mend", "1 pod that no node would help (x/4); 1 finding (pool t4)"),
     ]
     assert {line.text for line in head(Plan()) if line.word != "dollars"} == {"nothing"}
+
+
+def test_what_refused_pods_wait_for_is_named() -> None:
+    """A cap, a budget, a team without one: each is another thing to do."""
+    groups = [msgspec.structs.replace(_pods("refused", f"x/{code}"), code=code) for code in ("cap", "budget", "unpaid")]
+    [waits] = [line.text for line in head(Plan(pods=tuple(groups))) if line.word == "waits"]
+    assert waits == ("1 pod for room under a cap; 1 pod for room under a budget; 1 pod for a budget of their team")
+
+
+def test_a_pod_whose_gpus_cannot_be_read_is_a_pod_that_waits() -> None:
+    """It is told once, among the pods, and nothing says that none waits."""
+    bad = Finding(subject="ml/bad", code="bad-quantity", message="asks for 1.500 nvidia.com/gpu", uid="u1")
+    plan = Plan(findings=(bad, Finding(subject="pool t4", code="quota-full", message="raise it")))
+    assert head(plan)[-1].text == "1 pod that no node would help (ml/bad); 1 finding (pool t4)"
+    said = "\n".join(line.plain for line in lines(plan, datetime(2026, 11, 21, tzinfo=UTC), Source(of="a", by="b")))
+    assert "no GPU pod waits" not in said
+    assert said.count("1.500 nvidia.com/gpu") == 1
+    assert said.index("Pods") < said.index("1.500 nvidia.com/gpu") < said.index("Nodes")
 
 
 def test_dollars_are_a_least_where_lit_nodes_have_no_price() -> None:

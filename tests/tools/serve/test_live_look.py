@@ -13,6 +13,7 @@ from pilotlight.errors import Unavailable
 from pilotlight.facts.decisions import NodeVerdict, Plan, Record
 from pilotlight.flow.records import ledger
 from pilotlight.settings import Settings
+from pilotlight.tools.serve import own_pages
 from pilotlight.tools.serve.live.live_decision import decision_of
 from pilotlight.tools.serve.live.live_look import DECISIONS, Looks
 from pilotlight.tools.serve.live.live_stream import _Stream
@@ -124,6 +125,7 @@ def test_dollars_without_a_price_are_told_to_be_a_least() -> None:
     on.wait(600)
     seen = looks(on, offerings=()).newest()
     assert (str(seen.usd_per_hour), seen.unpriced) == ("0", 1)
+    assert {one.value for one in own_pages._looked(seen) if one.family == "pilotlight_nodes_unpriced"} == {1}
     kept, gone = (
         NodeVerdict(node=verdict, pool="one", instance="", verdict=verdict, why="", usd_per_hour=None)
         for verdict in ("keep", "release")

@@ -24,7 +24,7 @@ from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import AMD, NVIDIA, CheckAnswer, PodDemand, Queued, QueuedSet
 from pilotlight.units import MILLI_PER_GPU
 
-NO_MONEY: tuple[Code, ...] = ("budget", "step", "cap")
+NO_MONEY: tuple[Code, ...] = ("budget", "unpaid", "step", "cap")
 
 
 class DollarGate(NamedTuple):

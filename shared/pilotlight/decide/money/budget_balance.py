@@ -23,6 +23,7 @@ from pilotlight.decide.money.budget_limits import (
 )
 from pilotlight.decide.money.economics import calls_s, least_s
 from pilotlight.facts.money.budgets import Account, Hold, Meter, Money, Terms, Transfer
+from pilotlight.facts.place.pod_verdicts import Code
 
 MANY = 1 << 30
 """As many nodes as anyone wants: no budget is in the way."""
@@ -60,11 +61,11 @@ class Purse:
             return terms_
         return msgspec.structs.replace(terms_, stretch_s=stretch_s)
 
-    def room(self, terms_: Terms) -> list[tuple[int, str]]:
+    def room(self, terms_: Terms) -> list[tuple[int, str, Code]]:
         """Count of further nodes that each meter allows, and why not one more."""
         if nobody := unpaid({b.meter.budget.name: b.meter.budget for b in self.money.balances}.values(), terms_):
-            return [(0, nobody)]
-        return [self._room(*each, terms_) for each in self.at_stake(terms_)[1]]
+            return [(0, nobody, "unpaid")]
+        return [(*self._room(*each, terms_), "budget") for each in self.at_stake(terms_)[1]]
 
     def take(self, terms_: Terms, nodes: int) -> None:
         """Count nodes as held."""

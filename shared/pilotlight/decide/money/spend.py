@@ -21,6 +21,8 @@ from decimal import Decimal
 from math import fsum, sqrt
 from typing import Literal, NamedTuple
 
+from msgspec.structs import replace
+
 from pilotlight.decide.money.counted_days import CountedDays, amounts, billed_key, kind_and_name, scope_key, sum_parts
 from pilotlight.decide.money.metering import day_start
 from pilotlight.decide.money.reconciliation import Compared
@@ -103,6 +105,7 @@ def budget_spend(meter: Meter, known: CountedDays, held: Decimal, now: datetime)
         else:
             metered += own.metered.get(day, ZERO)
     coming = forecast(billed + metered, meter.limit, own.last_days(now.date()), now, meter.end, own.a_day(now))
+    coming = _at_least(coming, max(billed + metered, held))
     return Spent(meter=meter, billed=billed, metered=metered, sunk=sunk, held=held, forecast=coming)
 
 
@@ -266,6 +269,12 @@ def forecast(
         high=spent + _exact(left * each + spread),
         runs_out=_out(spent, limit, _exact(each), now, end),
     )
+
+
+def _at_least(coming: Forecast, least: Decimal) -> Forecast:
+    """A forecast of no less than what is spent or held already."""
+    band = [None if bound is None else max(bound, least) for bound in (coming.low, coming.high)]
+    return replace(coming, likely=max(coming.likely, least), low=band[0], high=band[1])
 
 
 def _out(spent: Decimal, limit: Decimal, a_day: Decimal, now: datetime, end: datetime) -> datetime | None:

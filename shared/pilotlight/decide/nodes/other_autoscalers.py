@@ -36,12 +36,12 @@ def other_autoscalers(
 class Others(NamedTuple):
     """Why each pool is left alone; and by instance the pool of those that go back from one all the same."""
 
-    why: Mapping[str, str] = {}
+    left: Mapping[str, str] = {}
     gives: Mapping[str, str] = {}
 
     def stays(self, pool: str, instance: str) -> bool:
         """True where an instance is of such a pool and does not go back all the same."""
-        return pool in self.why and self.gives.get(instance) != pool
+        return pool in self.left and self.gives.get(instance) != pool
 
 
 def others_at(policy: Policy, view: ClusterView, pools: Sequence[PoolState], now: datetime) -> Others:

@@ -2,30 +2,21 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from decimal import Decimal
-from types import MappingProxyType
 
 from msgspec.structs import replace
 
 from pilotlight.decide.work import Work
 from pilotlight.facts import labels
-from pilotlight.facts.capacity import CapacityType, Offering, Resources
+from pilotlight.facts.capacity import CapacityType, Offering
+from pilotlight.facts.offers.allocatable import gpus_for_pods, predicted_allocatable
 from pilotlight.facts.offers.catalog import NVML_MIB, Catalog, InstanceType
 from pilotlight.facts.place.homes import but_home
 from pilotlight.facts.policy import CloudName, Policy, PoolPolicy
-from pilotlight.facts.workload import Finding, is_gpu, part_of_gpu
-from pilotlight.units import UsdPerHour, milli, quantity, whole
+from pilotlight.facts.workload import Finding
+from pilotlight.units import UsdPerHour
 
 NO_BUYS = 3
 """At so many times ``prices.max_age_days`` a price is too old to buy at."""
-
-_GIB = 2**30
-MEMORY_RESERVE = ((4, 25), (4, 20), (8, 10), (112, 6), (None, 2))
-"""(GiB, percent of them kept back), in steps. Source: GKE docs, "Plan GKE node sizes", memory reservations."""
-CPU_RESERVE = ((1, 600), (1, 100), (2, 50), (None, 25))
-"""(cores, hundredths of a percent kept back). Source: the same page; EKS AMIs reserve by the same steps."""
-EVICTION_MEMORY = 100 * 2**20
-"""The kubelet's default hard eviction threshold memory.available; that of nodefs is a tenth of the disk."""
 
 
 def offerings(policy: Policy, catalog: Catalog, region: str = "") -> tuple[tuple[Offering, ...], tuple[Finding, ...]]:
@@ -119,57 +110,11 @@ def too_old(policy: Policy, offering: Offering, now: datetime) -> bool:
     return at is not None and (now - at).days > NO_BUYS * policy.prices.max_age_days
 
 
-def predicted_allocatable(
-    machine: InstanceType, daemonsets: Mapping[str, str], slices: Mapping[str, int] = MappingProxyType({})
-) -> Resources:
-    """Resources that an empty node will offer: the machine less kubelet and system reserves, less its DaemonSets.
-
-    Of ``slices`` those that are no GPUs count here.
-    """
-    cpu, memory, disk = milli(machine.cpu), whole(machine.memory), whole(machine.ephemeral)
-    taken = {name: quantity(amount) for name, amount in daemonsets.items()}
-
-    def less(amount: int, name: str, scale: int = 1) -> int:
-        return max(0, amount - int(-(-taken.get(name, Decimal(0)) * scale // 1)))
-
-    return Resources(
-        cpu_milli=less(cpu - _stepped(cpu, CPU_RESERVE, 1000, 10_000), "cpu", 1000),
-        memory=less(memory - _stepped(memory, MEMORY_RESERVE, _GIB, 100) - EVICTION_MEMORY, "memory"),
-        ephemeral=less(disk - disk // 10, "ephemeral-storage"),
-        pods=less(machine.pods, "pods"),
-        other=tuple((name, less(count, name)) for name, count in sorted(slices.items()) if not is_gpu(name)),
-    )
-
-
-def _gpus(own: str, gpus: int, pool: PoolPolicy) -> tuple[int, dict[str, int]]:
-    """The GPUs that a node's pods may have whole, and the parts of GPUs; its DaemonSets already taken off.
-
-    Where a pool's ``slices`` name parts of GPUs, its GPUs are cut up: whole are those that ``slices`` names.
-    """
-    offered = {own: gpus, **{name: count for name, count in pool.slices.items() if is_gpu(name)}}
-    if own not in pool.slices and any(part_of_gpu(name) for name in pool.slices):
-        offered[own] = 0
-    for name, amount in pool.daemonsets.items():
-        if name in offered:
-            offered[name] = max(0, offered[name] - whole(amount))
-    return offered.pop(own), offered
-
-
-def _stepped(amount: int, steps: tuple[tuple[int | None, int], ...], unit: int, whole_share: int) -> int:
-    """The part of an amount that is kept back, step by step, rounded up."""
-    kept, left = 0, amount
-    for width, share in steps:
-        part = left if width is None else min(left, width * unit)
-        kept += part * share
-        left -= part
-    return -(-kept // whole_share)
-
-
 def _offering(
     policy: Policy, name: str, pool: PoolPolicy, machine: InstanceType, price: UsdPerHour, zone: str
 ) -> Offering:
     resource = machine.gpu_resource
-    whole_gpus, slices = _gpus(resource, machine.gpus, pool)
+    whole_gpus, slices = gpus_for_pods(machine, pool.slices, pool.daemonsets)
     return Offering(
         pool=name,
         instance_type=pool.instance_type,
@@ -184,7 +129,7 @@ def _offering(
         boot_s=machine.boot_s,
         wake_s=machine.wake_s,
         standby_usd_per_hour=machine.standby_usd_per_hour,
-        resources=predicted_allocatable(machine, pool.daemonsets, pool.slices),
+        resources=predicted_allocatable(machine, pool.slices, pool.daemonsets),
         resource=resource,
         whole_gpus=whole_gpus,
         slices=slices,

@@ -115,7 +115,7 @@ class Headroom:
             figures = f"{runs:,} of {quota.limit:,} {quota.unit} run of the account's quota {quota.name}"
             limits.append(((quota.limit - runs) // quota.takes, f"{figures}; a node takes {quota.takes:,}", "quota"))
         if self.purse is not None and terms_ is not None:
-            limits += [(left, figures, "budget") for left, figures in self.purse.room(terms_)]
+            limits += self.purse.room(terms_)
         for key in {(offering.pool, ""), (offering.pool, offering.zone)} & self.paid.keys():
             limits.append((self.paid[key], f"no more of pool {offering.pool} is paid for now", "paid"))
         return min(limits, default=(MANY, "", ""))

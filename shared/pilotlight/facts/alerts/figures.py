@@ -46,6 +46,7 @@ FAMILIES = (
     ),
     Family("pilotlight_nodes", ("cluster", "pool"), "nodes that are paid for, with those that boot"),
     Family("pilotlight_usd_per_hour", ("cluster",), "what those nodes cost an hour, where prices are known"),
+    Family("pilotlight_nodes_unpriced", ("cluster",), "those nodes whose price is not known: they are in no dollars"),
     Family("pilotlight_pods_waiting", ("cluster",), "GPU pods that have no node yet"),
     Family("pilotlight_holds_open", ("cluster",), "budget holds that are not settled"),
     Family("pilotlight_purchases_in_flight", ("cluster",), "purchases that were sent and have not joined yet"),

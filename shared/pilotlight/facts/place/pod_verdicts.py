@@ -36,6 +36,7 @@ Code = Literal[
     "step",
     "cap",
     "budget",
+    "unpaid",
     "quota",
     "stranded",
     "paid",
@@ -55,7 +56,8 @@ The policy: ``class``, ``spot``, ``throughput`` (models that do not compare), ``
 ``unbound`` (its node is ready), ``gang`` (all or none), ``deadline`` (of its job: other capacity costs less, or it
 cannot be met), ``spot-share`` (as much of its team's or class's work is on spot as may be),
 ``rule`` (of the policy, which closes the pool for its class while it holds). Money and counts:
-``step`` of a budget's ladder, ``cap``, ``budget``, ``quota`` of the cloud's account, ``stranded``,
+``step`` of a budget's ladder, ``cap``, ``budget``, ``unpaid`` (their team has none), ``quota`` of the cloud's account,
+``stranded``,
 ``dearer`` than the choice; ``paid`` capacity that is full, or ends too soon.
 """
 

@@ -292,7 +292,7 @@ class NodeDrain(Saving):
         others = others_at(self.deps.policy, self.view, pools, self.now)
         if not others.stays(self.found.pool, self.found.instance):
             return False
-        self.did.append(others.why[self.found.pool])
+        self.did.append(others.left[self.found.pool])
         if self.found.cordoned:
             self._try(partial(self._uncordon, self.found.node))
         if self.failed is None:

@@ -30,7 +30,7 @@ from pilotlight.tools.advice.run_groups import ALL
 from pilotlight.tools.advice.run_quantiles import RunLengths
 from pilotlight.units import MILLI_PER_GPU, Seconds, Usd, UsdPerHour, count_of
 
-SHORT: tuple[Code, ...] = ("cap", "budget", "step", "quota", "backoff", "zone", "paid", "spot-share")
+SHORT: tuple[Code, ...] = ("cap", "budget", "unpaid", "step", "quota", "backoff", "zone", "paid", "spot-share")
 """Why pods wait whom another could help: a cap, a budget, or capacity that cannot be had."""
 MOST = 50
 """Running pods that are weighed for one that waits: those of the lowest priority, with the fewest GPUs."""

@@ -26,7 +26,7 @@ from pilotlight.errors import BadInput, BadPolicy, PilotlightError, Reject, Stor
 from pilotlight.tools.cli.command_table import COMMANDS, ELSEWHERE, module_of
 from pilotlight.tools.cli.front.front_help import ABOUT
 from pilotlight.tools.cli.output import EXIT_FAILED, Reader, cannot_write, give_up
-from pilotlight.tools.cli.state_option import JUDGES, with_policy, with_state
+from pilotlight.tools.cli.state_option import BESIDE, JUDGES, beside_serve, with_policy, with_state
 from pilotlight.tools.cli.stop_at_once import EXIT_BAD_INPUT, stop_at_once
 from pilotlight.tools.cli.terminal import Shown, teach_rich
 
@@ -82,6 +82,8 @@ def build(words: list[str]) -> typer.Typer:
             command.callback = _with_finite(command.callback)
             if path.split()[0] in OPEN_STATE:
                 command.callback = with_state(command.callback, path)
+            if path in BESIDE:
+                command.callback = beside_serve(command.callback)
             if path in JUDGES:
                 command.callback = with_policy(command.callback)
     return app
@@ -132,7 +134,8 @@ def run(made: Callable[[list[str]], typer.Typer] = build, name: str = "pilotligh
     os.umask(PRIVATE)
     sys.stdout, sys.stderr = Shown(sys.stdout), Shown(sys.stderr)
     words = [word for word in sys.argv[1:] if word != "--debug"]
-    if not HELP.isdisjoint(words):
+    bare = len(words) == 1 and not words[0].startswith("-")  # A group alone prints its help.
+    if bare or not HELP.isdisjoint(words):
         teach_rich()
     debug = len(words) < len(sys.argv[1:])
     if debug:

@@ -5,7 +5,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import typer
@@ -23,9 +23,31 @@ PIPE = 160
 
 
 def console() -> "Console":
-    """Standard output. Only what is printed with a style has one: figures and names are not coloured by their looks."""
+    """Standard output. Only what is printed with a style has one: figures and names are not coloured by their looks.
+    Where nobody says how wide it is, tables are as wide as ``PIPE``; a line that is no table's stays one there.
+    """
     known = os.isatty(1) or environment().get("COLUMNS", "").isdecimal()
-    return console_of(width=None if known else PIPE, highlight=False)
+    out = console_of(width=None if known else PIPE, highlight=False)
+    return out if known else _unwrapped(out)
+
+
+def _unwrapped(out: "Console") -> "Console":
+    """The console, which breaks no line of text."""
+    from rich.console import Group
+    from rich.text import Text
+
+    whole = out.print
+
+    def print_(*objects: Any, **options: Any) -> None:
+        if len(objects) == 1 and isinstance(objects[0], Group):
+            for part in objects[0].renderables:
+                print_(part, **options)
+            return
+        lines = all(isinstance(one, str | Text) for one in objects)
+        whole(*objects, **{"soft_wrap": lines, **options})
+
+    out.print = print_  # type: ignore[method-assign]
+    return out
 
 
 def say(lines: Iterable[str]) -> None:

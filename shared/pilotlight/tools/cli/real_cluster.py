@@ -22,11 +22,11 @@ def settings_for(context: str, kubeconfig: str, *, policy: str = "", catalog: st
     A context or kubeconfig that is named goes before PILOTLIGHT_API and PILOTLIGHT_CLUSTERS. Raises ``BadInput`` where
     no cluster is named at all.
     """
-    settings = deployed_settings()
+    settings, named = deployed_settings(), bool(context or kubeconfig)
     settings = msgspec.structs.replace(settings, policy=policy or settings.policy, catalog=catalog or settings.catalog)
-    if not (context or kubeconfig) and settings.clusters:
+    if not named and (settings.clusters or settings.world):
         return settings
-    if not (context or kubeconfig) and settings.api:
+    if not named and settings.api:
         return msgspec.structs.replace(settings, pools=settings.pools or "advisor")
     file = _file(kubeconfig or settings.environ.get("KUBECONFIG", ""), context)
     context = context or _current(file)

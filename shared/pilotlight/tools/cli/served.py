@@ -180,7 +180,7 @@ def header(settings: Settings, state: str, here: bool = False) -> str:
         where = f" at {settings.api}" if settings.api else ""
         which = f"cluster {settings.cluster_name}{where}"
         if not settings.api:
-            which += f", a world at {settings.world}" if settings.world else ", a pretend world"
+            which += f", a pretend world{f' at {settings.world}' if settings.world else ''} with pretend dollars"
             which += "" if set_up(settings) else " (no cluster is set up)"
     real = settings.api or settings.clusters
     pretended = "" if settings.policy or not real else f"; {BUILT_IN}"

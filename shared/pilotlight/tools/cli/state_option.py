@@ -42,6 +42,11 @@ JUDGES = {
 }
 """Commands that go by a policy and have no such option of their own."""
 
+BESIDE = ("plan", "doctor")
+"""Commands that open no state, and ask the cluster of a serve all the same."""
+ELSEWHERE = ("context", "kubeconfig", "pods", "nodes", "objects", "sample")
+"""Options that name another cluster."""
+
 BEGINS = ("pause", "serve", "reconcile", "takeover", "drill")
 """Commands that begin a state, beside those that carry it; all others ask, or change what is there."""
 CARRIES = ("state import", "state init")
@@ -98,6 +103,19 @@ def with_policy(command: Callable[..., Any]) -> Callable[..., Any]:
             return command(*args, **options)
 
     return _with_option(run, POLICY, PolicyFile)
+
+
+def beside_serve(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command, which asks the cluster of a serve that runs over this state where it is told of no other."""
+
+    @wraps(command)
+    def run(*args: Any, **options: Any) -> Any:
+        settings = deployed_settings()
+        elsewhere = any(options.get(name) for name in ELSEWHERE)
+        with lend({} if elsewhere else settings_of(serve_beside(settings), settings)):
+            return command(*args, **options)
+
+    return run
 
 
 def _with_option(run: Callable[..., Any], name: str, kind: Any) -> Callable[..., Any]:

@@ -11,7 +11,7 @@ from pilotlight.errors import PilotlightError
 from pilotlight.facts.decisions import Held, Plan
 from pilotlight.facts.money.budgets import Spent
 from pilotlight.facts.nodes.pool_state import PoolState
-from pilotlight.facts.workload import Finding
+from pilotlight.facts.workload import UNREADABLE, Finding
 from pilotlight.flow.billing.billing_tick import budget_standings
 from pilotlight.flow.budgets import budget_accounts, budget_holds
 from pilotlight.flow.cycle.planning import preview
@@ -93,7 +93,7 @@ def of_plan(
         usd_per_hour=plan.usd_per_hour_before,
         unpriced=len(plan.unpriced) + sum(n.verdict == "boots" and n.usd_per_hour is None for n in lit),
         waiting=tuple(_waiting(plan)),
-        findings=(*(one for one in plan.findings if not one.uid), *_unread(deps)),
+        findings=(*(one for one in plan.findings if not one.uid or one.code == UNREADABLE), *_unread(deps)),
         budgets=tuple(_left(deps, now, stands)),
         held=sum(not entry.value.closed for entry in HOLD.scan(deps.state, f"{deps.name}/")),
         approvals=tuple(_approvals(deps, plan)),

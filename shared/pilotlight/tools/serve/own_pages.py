@@ -102,6 +102,7 @@ def _looked(look: Live) -> "Iterator[Sample]":
     for pool, count in Counter(tile.pool for tile in look.nodes.values()).items():
         yield Sample("pilotlight_nodes", (look.cluster, pool), count)
     yield Sample("pilotlight_usd_per_hour", (look.cluster,), float(look.usd_per_hour))
+    yield Sample("pilotlight_nodes_unpriced", (look.cluster,), look.unpriced)
     yield Sample("pilotlight_pods_waiting", (look.cluster,), sum(wait.pods for wait in look.waiting))
 
 

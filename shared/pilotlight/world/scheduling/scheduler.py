@@ -10,7 +10,7 @@ from zlib import crc32
 import msgspec
 
 from pilotlight.facts.labels import HOSTNAME, NODE_NAME
-from pilotlight.facts.workload import PodDemand, PodShape
+from pilotlight.facts.workload import PodDemand, PodShape, part_of_gpu
 from pilotlight.units import MILLI_PER_GPU
 from pilotlight.world.machines import Machine
 from pilotlight.world.scheduling.filters import affine, is_repelled, pick_devices, room_after_move, roomy
@@ -115,6 +115,8 @@ class Scheduler:
         self._machines: dict[str, Machine] = {}
         self._rooms: dict[str, dict[Room, list[int]]] = {}
         self._nodes: dict[int, WorldNode] = {}
+        self._free: dict[int, int] = {}
+        self._all_free = 0
         self._at_home: dict[str, dict[int, WorldNode]] = {}
         self._homes: dict[int, str] = {}
         self._there = there or self._nodes.values
@@ -138,6 +140,8 @@ class Scheduler:
     def add(self, node: WorldNode) -> None:
         """Let pods bind to a node."""
         self._nodes[node.seq] = node
+        self._free[node.seq] = sum(node.devices)
+        self._all_free += self._free[node.seq]
         if node.home:
             self._homes[node.seq] = node.home
             self._at_home.setdefault(node.home, {})[node.seq] = node
@@ -150,6 +154,7 @@ class Scheduler:
         """Let no more pods bind to a node; one that is not there is no error."""
         if self._nodes.pop(node.seq, None) is None:
             return
+        self._all_free -= self._free.pop(node.seq)
         if home := self._homes.pop(node.seq, ""):
             del self._at_home[home][node.seq]
             if not self._at_home[home]:
@@ -224,7 +229,10 @@ class Scheduler:
 
     def place(self, demands: Iterable[PodDemand]) -> list[Binding] | None:
         """Bind all pods of one job, or none: their placements, or None when they do not all fit now."""
-        done: list[Binding] = []
+        demands, done = tuple(demands), list[Binding]()
+        asked = (one.shape.gpu for one in demands)
+        if sum(gpu.total_milli for gpu in asked if not part_of_gpu(gpu.resource)) > self._all_free:
+            return None  # A large gang is tried as each of its nodes comes: its sum is looked at before its pods are.
         for demand in demands:
             node = self.choose(demand)
             if node is None:

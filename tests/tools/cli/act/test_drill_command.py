@@ -103,3 +103,21 @@ def test_a_drill_finds_the_world_of_the_serve_over_the_same_state(
     served.leave(Settings(state=state, environ=environ), environ["PILOTLIGHT_WORLD"])
     done = _run({"PILOTLIGHT_HOME": str(tmp_path)}, "drill", "--pool", "nosuch", "--state", state)
     assert (done.returncode, done.stderr) == (2, "error: the policy has no pool 'nosuch': there are a10g\n")
+
+
+def test_a_drill_of_an_empty_world_names_no_pool_that_nobody_named(tmp_path: Path) -> None:
+    """No node is ready: one line that says so, and of which pool only where one was asked for."""
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(POLICY)
+    pools = [WorldPool.from_policy(name, rules) for name, rules in read_policy(POLICY, "policy").pools.items()]
+    server = WorldServer(World(App(Settings()).catalog, pools, clock=WallClock(NOW, SPEED)), 0)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    environ = {"PILOTLIGHT_HOME": str(tmp_path), "PILOTLIGHT_WORLD": server.url, "PILOTLIGHT_POLICY": str(policy)}
+    bare, named = _run(environ, "drill"), _run(environ, "drill", "--pool", "a10g")
+    server.shutdown()
+    server.server_close()
+    said = [each.stderr.splitlines()[-1] for each in (bare, named)]
+    assert said == [
+        "error: no node is ready: send a pod and wait for its node",
+        "error: no node of pool a10g is ready: send a pod and wait for its node, or name another pool",
+    ]

@@ -374,12 +374,15 @@ def test_a_size_that_was_raised_and_whose_instance_never_comes_is_named_as_left(
 
 
 def test_a_report_that_cannot_be_written_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was tried on a cloud that costs money is not lost for want of a folder."""
-    with deployed("aws", tmp_path, monkeypatch):
-        words = ["conformance", "--cloud", "aws", *AT_ONCE, "--out", str(tmp_path / "none" / "report.json")]
+    """What was tried on a cloud that costs money is not lost for want of room; without a folder nothing is bought."""
+    with deployed("aws", tmp_path, monkeypatch) as (_, account):
+        with pytest.raises(BadInput, match="No such file or directory; name a file that can be written"):
+            run("--cloud", "aws", *AT_ONCE, "--out", str(tmp_path / "none" / "report.json"))
+        assert account.changes() == []
+        words = ["conformance", "--cloud", "aws", *AT_ONCE, "--out", "/dev/full"]
         done = CliRunner().invoke(build(words), words)
         assert isinstance(done.exception, Failed)
-        assert "No such file or directory; the report is printed above" in str(done.exception)
+        assert "No space left on device; the report is printed above" in str(done.exception)
         assert '"sha256"' in done.stdout
 
 

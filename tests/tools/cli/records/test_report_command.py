@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
-from pilotlight.errors import BadInput, Failed
+from pilotlight.errors import BadInput
 from pilotlight.facts.money.bill import Anomaly, BillDay, BilledDay, CostLine, LineKind, MeterDay
 from pilotlight.facts.offers.paid_capacity import UnusedMonth, UnusedPool
 from pilotlight.state_schema.billing_records import ANOMALY, BILL, METER, PAID_IDLE
@@ -61,7 +61,8 @@ def test_the_table_adds_up_and_is_held_against_the_bill() -> None:
 
 def test_with_nothing_set_up_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a cluster, a serve and a record it names the next command, and no table of zeros."""
-    assert run(*OCTOBER).stdout.startswith("cluster local, a pretend world (no cluster is set up); state ")
+    said = " ".join(run(*OCTOBER).stdout.split())
+    assert said.startswith("cluster local, a pretend world with pretend dollars (no cluster is set up); state ")
     monkeypatch.setenv("PILOTLIGHT_HOME", str(tmp_path / "fresh"))
     for words in ((), ("--by", "team"), ("--json",)):
         with pytest.raises(BadInput, match=r"nothing is set up here: .*; next: pilotlight plan --sample"):
@@ -145,7 +146,7 @@ def test_html_is_one_file_with_charts(tmp_path: Path) -> None:
         pytest.param((*OCTOBER, "--json", "--csv"), BadInput, "choose one", id="two forms"),
         pytest.param((*OCTOBER, "--per", "epochs"), BadInput, "as in epochs=96", id="a unit without a count"),
         pytest.param((*OCTOBER, "--per", "epochs=0"), BadInput, "as in epochs=96", id="none of a unit"),
-        pytest.param((*OCTOBER, "--html", "/no/such/x.html"), Failed, "name a file", id="a file that cannot be"),
+        pytest.param((*OCTOBER, "--html", "/no/such/x.html"), BadInput, "name a file", id="a file that cannot be"),
         pytest.param((*OCTOBER, "--cluster", "other"), BadInput, "name one of local", id="another's cluster"),
     ],
 )

@@ -66,7 +66,7 @@ def test_it_opens_with_five_lines() -> None:
     """What is bought, released, waits for something else, costs, and is to be mended, before anything else."""
     of, title, blank, *five = run(*FILES).splitlines()[:8]
     assert of == f"cluster in {CLUSTER}/pods.json and {CLUSTER}/nodes.json; state none, a dry run remembers nothing"
-    assert title.startswith("Dry run at 2026-11-21 01:00:00 UTC, with policy ")
+    assert title.startswith("Dry run at 2026-11-21 01:00:00 UTC, with the built-in policy, ")
     assert blank == ""
     assert [" ".join(line.split()) for line in five] == [
         "buy 3 nodes, $66.07/h: 2 x a100/p4d.24xlarge/on-demand, 1 x t4/g4dn.xlarge/on-demand",

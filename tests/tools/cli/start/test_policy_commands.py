@@ -167,6 +167,21 @@ def test_what_a_policy_of_many_clusters_does_not_do(
     assert (answer["valid"], answer["notes"]) == (True, [f"{file}: {note}" for note in notes])
 
 
+@pytest.mark.parametrize(
+    ("pool", "said"),
+    [
+        ("instance_type: g4dn.xlrge", "did you mean g4dn.xlarge?"),
+        ("instance_type: g4dn.xlarge, capacity_type: spot", "no spot price of g4dn.xlarge is known"),
+    ],
+)
+def test_a_pool_that_nothing_known_prices_ends_a_check_with_one(pool: str, said: str, tmp_path: Path) -> None:
+    """A type with a typo, whose nearest is named, and spot without a price: no run of a script goes on after them."""
+    file = tmp_path / "policy.yaml"
+    file.write_text(f"version: 1\npools:\n  a: {{{pool}}}\n")
+    result = run("check", str(file))
+    assert (result.exit_code, said in result.stdout) == (1, True)
+
+
 ENDLESS = {
     "a class with neither": ("classes: {batch: {gpu_models: any}}", "{class: batch}", ["batch"]),
     "a class that the file does not name": ("classes: {}", "{class: serving}", ["serving"]),

@@ -137,7 +137,7 @@ def test_a_dry_run_beside_a_serve_names_the_world_and_the_state_that_it_asks(ser
     """A pretend world of its own, with nothing of what the serve's state holds; --url asks the serve."""
     lines = _run(served.home, "send", POD, "--dry-run").stdout.decode().splitlines()
     assert lines[0] == (
-        "cluster local, a pretend world (no cluster is set up); state memory:; "
+        "cluster local, a pretend world with pretend dollars (no cluster is set up); state memory:; "
         f"the serve at {served.url} is not asked: --url {served.url} asks it"
     )
     assert any("would buy 1 x" in line for line in lines)

@@ -70,6 +70,19 @@ def test_what_was_metered_is_spent(deployment: SqliteState) -> None:
     assert "85 %" in run().stdout
 
 
+def test_nodes_without_a_price_make_it_a_least(deployment: SqliteState) -> None:
+    """They are in no dollars: the metered and the end of the period say "at least", and a line says how many."""
+    day = datetime.now(UTC).date().replace(day=1)
+    begin = datetime(day.year, day.month, day.day, tzinfo=EPOCH.tzinfo)
+    made = MeterDay(day=day, until=begin + timedelta(days=1), lines=(), unpriced=("n1", "n2"))
+    METER.write(deployment, f"local/{day}", made)
+    shown = run().stdout
+    assert "2 nodes of unknown price: what is metered is a least" in shown
+    assert shown.count("at least") == 2
+    (research, rate) = json.loads(run("--json").stdout)
+    assert (research["unpriced"], rate["unpriced"]) == (2, 0)
+
+
 def test_without_budgets_it_says_where_they_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No table, no error."""
     monkeypatch.setenv("PILOTLIGHT_HOME", str(tmp_path))

@@ -24,11 +24,13 @@ from typer.testing import CliRunner, Result
 
 from pilotlight.errors import BadInput, Unavailable
 from pilotlight.facts.alerts.delivery_records import Telling
+from pilotlight.facts.decisions import Plan
 from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.facts.memory import Backoff
 from pilotlight.facts.messages import Alert, Tick
 from pilotlight.facts.money.bill import Bill
 from pilotlight.facts.money.money_policy import ApproveOver, Budget, Caps
+from pilotlight.facts.workload import Finding
 from pilotlight.flow.billing.billing_import import billing_import
 from pilotlight.flow.billing.billing_tick import billing
 from pilotlight.flow.deps import Deps
@@ -41,7 +43,7 @@ from pilotlight.state_schema.decision_records import MEMORY
 from pilotlight.tools.cli.main import build
 from pilotlight.tools.cli.watch import status_command
 from pilotlight.tools.glance.glance import Glance
-from pilotlight.tools.glance.look_at_cluster import glance
+from pilotlight.tools.glance.look_at_cluster import glance, of_plan
 from pilotlight.tools.report.texts.glance_text import lines
 from pilotlight.tools.report.texts.why_text import FATE
 from pilotlight.tools.serve import live
@@ -150,6 +152,15 @@ def test_pods_whose_node_nobody_has_asked_for_yet_are_not_called_bought() -> Non
     assert "  to mend: ml/b: " in text
     page = Path(live.__file__).with_name("live.html").read_text("utf-8")
     assert all(f'{verdict}: "{words}"' in page for verdict, words in FATE.items())
+
+
+def test_a_pod_whose_gpus_cannot_be_read_needs_a_person() -> None:
+    """It waits in no group, and is said by its name with what is wrong."""
+    on = Stage()
+    bad = Finding(subject="ml/bad", code="bad-quantity", message="asks for 1.5 nvidia.com/gpu", uid="u")
+    site: Any = Site(on.deps, on.deps.state)
+    made = of_plan(site, on.deps.state.now(), Plan(findings=(bad,)), "", (), ())
+    assert made.needs[-1] == "ml/bad: asks for 1.5 nvidia.com/gpu"
 
 
 def test_each_function_says_when_it_last_worked() -> None:
@@ -262,7 +273,9 @@ def test_the_exit_code_says_whether_a_person_is_needed(home: Path) -> None:
     """Nothing ever ticked here: that is said, and the code is 1."""
     result = run()
     assert result.exit_code == 1
-    assert result.stdout.startswith(f"cluster local, a world at {os.environ['PILOTLIGHT_WORLD']}; state ")
+    assert " ".join(result.stdout.split()).startswith(
+        f"cluster local, a pretend world at {os.environ['PILOTLIGHT_WORLD']} with pretend dollars; state "
+    )
     assert "needs a person: capacity_reconcile has never ticked" in result.stdout
     (found,) = json.loads(run("--json").stdout)
     assert (found["cluster"], found["mode"], found["nodes"]) == ("local", "act", [])

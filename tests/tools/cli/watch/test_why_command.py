@@ -167,6 +167,7 @@ def test_a_reason_of_a_decision_is_said_once() -> None:
     assert "    would have changed it: cap: t4/spot, but for its reason above" in said
     assert said.count("nlp has 2 of 2 nodes") == said.count("it selects zone b") == 1
     assert why("cv/b").count("budget cv is spent") == 1
+    assert "reason above" not in why("cv/b")
 
 
 @pytest.mark.parametrize("subject", ["nlp/a", "01-aa", "gpu-1", "i-1"])

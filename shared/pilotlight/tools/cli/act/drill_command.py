@@ -75,7 +75,8 @@ def _one_of(wired: "App", client: "WorldClient", pool: str) -> str:
         told = True
         sleep(LOOK_S)
     if not nodes:
-        raise BadInput(f"no ready node of pool {pool!r}: send a pod and wait for its node, or name another pool")
+        which, other = (f" of pool {pool}", ", or name another pool") if pool else ("", "")
+        raise BadInput(f"no node{which} is ready: send a pod and wait for its node{other}")
     return max(nodes, key=lambda n: (len(n.gpu_pods), n.name)).instance
 
 

@@ -1,6 +1,6 @@
 """``pilotlight reconcile``: what a tick would do on a real cluster now, with what is remembered; or does it."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -42,7 +42,7 @@ def reconcile(
     if len(app.clusters) > 1:
         raise BadInput(f"name one cluster: set PILOTLIGHT_CLUSTER to one of {', '.join(app.clusters)}")
     deps = app.deps
-    now = datetime.now(UTC)
+    now = deps.clock.now()
     tick = Tick(cluster=deps.name, identity=f"command-{now:%Y%m%dT%H%M%S}", at=now)
     answer = flow(deps, tick, dry_run=dry_run)
     if as_json:
@@ -50,20 +50,20 @@ def reconcile(
 
         typer.echo(json_text(answer, "number"))
     else:
-        _print_text(app, answer, now)
+        _print_text(app, answer, now, named=bool(context or kubeconfig))
 
 
-def _print_text(app: "App", answer: "Answer", now: datetime) -> None:
+def _print_text(app: "App", answer: "Answer", now: datetime, *, named: bool) -> None:
     from pilotlight.tools.cli.served import header
     from pilotlight.tools.cli.start.plan_command import plan_source
     from pilotlight.tools.report.texts.plan_text import lines
 
     console = console_of(highlight=False, soft_wrap=True)
     if answer.plan is not None:
-        for line in lines(answer.plan, now, plan_source(app, app.settings.state)):
+        for line in lines(answer.plan, now, plan_source(app, app.settings.state, named=named)):
             console.print(line)
         return
-    console.print(header(app.settings, app.settings.state, here=True), markup=False)
+    console.print(header(app.settings, app.settings.state, here=named), markup=False)
     console.print(answer.why)
     for done in answer.did:
         console.print(f"  {done}")

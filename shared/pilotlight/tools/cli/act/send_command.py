@@ -219,6 +219,10 @@ def _in_process(
     if dry_run and not is_there(settings):
         settings = msgspec.structs.replace(settings, state="memory:")  # A question makes no file.
     wired = app(settings)
+    if not (set_up(settings) or settings.pools):
+        from pilotlight.world.machines import WorldPool
+
+        WorldPool.every(wired.policy, wired.catalog)  # Raises for a type that no world can make.
     if function == "pod_pending" and dry_run:
         wired = pods_to_world.app_with_pods(wired, body, headers)
     elif function == "pod_pending":

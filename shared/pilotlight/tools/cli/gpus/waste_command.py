@@ -19,6 +19,7 @@ from pilotlight.flow.billing.waste_alert import STEPS_S, on_its_grid
 from pilotlight.tools.advice.fragmentation import Fragments, fragments
 from pilotlight.tools.advice.weeks_of_use import MeteredWeeks, dollars_by_use, total, weeks
 from pilotlight.tools.cli.gpus.devices_there import DeviceGib, ModelName, Serving, sharing_of
+from pilotlight.tools.cli.whole_file import see_writable
 from pilotlight.tools.report.tables.waste_table import Found, figures, show
 from pilotlight.units import Seconds, human
 
@@ -68,6 +69,7 @@ def waste_command(
 
     Example: [bold]pilotlight waste --prometheus http://prometheus:9090 --price 3.06[/bold]
     """
+    see_writable(html)
     if by not in BY:
         raise BadInput(f"--by {by!r}: write {', '.join(BY)}")
     span_s, lead_s, end = seconds(since, "since"), seconds(lead, "lead"), end_of_samples(until)
@@ -230,7 +232,7 @@ def _write(path: Path, found: Found) -> None:
     try:
         path.write_text(page(found), "utf-8")
     except OSError as error:
-        raise Failed(f"{path}: {error.strerror}; name a file that can be written") from None
+        raise BadInput(f"{path}: {error.strerror}; name a file that can be written") from None
     typer.echo(f"{path} written", err=True)
 
 

@@ -10,6 +10,7 @@ import typer
 
 from pilotlight.errors import BadInput, Failed
 from pilotlight.settings import deployed_settings, environment
+from pilotlight.tools.cli.whole_file import see_writable
 from pilotlight.units import Usd, cents, count_of
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def conformance(
     """
     from pilotlight.wiring import App
 
+    see_writable(out)
     name, site = _one_cloud(cloud, karpenter), App(deployed_settings())
     offering = _offering(site, name, pool)
     # What ought to be refused costs as much where it is granted after all.

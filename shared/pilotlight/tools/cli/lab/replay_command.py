@@ -45,6 +45,7 @@ from pilotlight.tools.cli.lab.replay_options import (
 from pilotlight.tools.cli.printing import console
 from pilotlight.tools.cli.terminal import console_of
 from pilotlight.tools.cli.value_of_wait import ValueOfWait, with_value_of_wait
+from pilotlight.tools.cli.whole_file import see_writable
 from pilotlight.tools.replay.compare import Trial, log_to, run_peers
 from pilotlight.tools.replay.lower_bounds import bounds
 from pilotlight.tools.replay.measure import Outcome, idle_hours
@@ -54,7 +55,7 @@ from pilotlight.tools.replay.scenario import Scenario
 from pilotlight.tools.replay.traces.drawn_trace import synthesise
 from pilotlight.tools.replay.traces.image_pulls import read_images, with_images
 from pilotlight.tools.replay.traces.spot_availability import named_apart, read_zone
-from pilotlight.tools.replay.traces.trace_file import read_trace, window
+from pilotlight.tools.replay.traces.trace_file import read_bounded, read_trace, window
 from pilotlight.tools.replay.traces.trace_job import Job
 from pilotlight.tools.replay.traces.trace_stats import read_stats
 
@@ -113,7 +114,7 @@ def replay(
         scoring=scoring.value,
         join_spread_s=join_spread,
     )
-    jobs, scenario = _pulling(read_trace(trace), scenario, pull_seconds)
+    jobs, scenario = _pulling(read_bounded(trace), scenario, pull_seconds)
     types, rules = _loaded(catalog, policy, value_of_wait)
     outcomes = compare(jobs, types, rules, scenario, trace=Path(trace).name, against=against or [], log=log)
     _end(outcomes, scenario, report, f"{Path(trace).name}: {count_jobs(jobs)}", as_json=as_json, single=not against)
@@ -178,6 +179,7 @@ def week(
 
     Example: pilotlight week --report week.html
     """
+    see_writable(report, folders=True)
     if trace.exists() or trace != REAL_WEEK:
         jobs, name = window(read_trace(trace), *WEEK), f"days 7 to 14 of {trace.name}"
         note = f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'}: {name}"

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from pilotlight.tools.cli.whole_file import see_writable
 from pilotlight.tools.replay.traces.trace_file import DAY
 
 MOST_S = 7 * DAY
@@ -53,7 +54,15 @@ CatalogFile = Annotated[str | None, typer.Option(help="Catalogue of node types a
 Placement = Annotated[Shaping, typer.Option(help="How placement is shaped.")]
 BootSeconds = Annotated[float | None, typer.Option(min=0, max=MOST_S, help="Boot time; default: the catalogue's.")]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON on stdout.")]
-Report = Annotated[Path | None, typer.Option(help="Write a self-contained HTML page.")]
+
+
+def _writable(report: Path | None) -> Path | None:
+    """The page, which can be written: seen before the run."""
+    see_writable(report, folders=True)
+    return report
+
+
+Report = Annotated[Path | None, typer.Option(callback=_writable, help="Write a self-contained HTML page.")]
 StandbyBootSeconds = Annotated[
     float | None,
     typer.Option(min=0, max=MOST_S, help="Start of a stopped node, in seconds; left out: none is ever stopped."),

@@ -14,6 +14,7 @@ from pilotlight.codec.redact import without_login
 from pilotlight.errors import BadInput, Unavailable
 from pilotlight.settings import default_file
 from pilotlight.tools.cli.printing import console
+from pilotlight.tools.cli.whole_file import see_writable
 from pilotlight.tools.replay.traces.cluster_history import Labels, Query, history
 from pilotlight.tools.replay.traces.drawn_trace import synthesise
 from pilotlight.tools.replay.traces.public_traces import convert_openb, convert_philly
@@ -54,6 +55,7 @@ def synth(
 
     Example: pilotlight synth --seed 1 -o week.csv.gz
     """
+    see_writable(output)
     path = like or default_file("data/philly_week.stats.json")
     jobs = synthesise(read_stats(read_text(path), path.name), seed)
     write_trace(jobs, output)
@@ -75,6 +77,7 @@ def stats(
 
     Example: pilotlight stats trace.csv.gz --days 7-14 -o week.stats.json
     """
+    see_writable(output)
     jobs = read_trace(trace)
     jobs = window(jobs, *_days(days)) if days else jobs
     if not jobs:
@@ -106,6 +109,7 @@ def trace(
 
     Example: pilotlight trace --prometheus http://prometheus:9090 --since 30d -o ours.csv.gz
     """
+    see_writable(output)
     if bool(prometheus) == (original is not None):
         raise BadInput("name a FILE with --from, or --prometheus URL: one of them")
     if original is None:

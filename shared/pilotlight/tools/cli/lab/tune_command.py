@@ -34,7 +34,7 @@ from pilotlight.tools.replay.lower_bounds import bounds
 from pilotlight.tools.replay.peers.names import check_peer
 from pilotlight.tools.replay.resampled_days import FEWEST_DAYS, Held, can_resample, hold_up
 from pilotlight.tools.replay.scenario import Scenario
-from pilotlight.tools.replay.traces.trace_file import read_trace
+from pilotlight.tools.replay.traces.trace_file import read_bounded
 from pilotlight.tools.replay.traces.trace_job import Result
 from pilotlight.tools.replay.wait_price_sweep import PEERS, VALUES, Setting, Sweep, sweep
 from pilotlight.units import count_of
@@ -92,7 +92,7 @@ def tune(
     """
     tried = _values(values)
     peers = [check_peer(name) for name in (PEERS if against is None else against)]
-    jobs, types, rules = read_trace(trace), load_catalog(catalog), load_policy(policy)
+    jobs, types, rules = read_bounded(trace), load_catalog(catalog), load_policy(policy)
     check_types(rules, types)
     scenario = Scenario(
         placement=placement.value, scoring=scoring.value, boot_s=boot_seconds, standby_boot_s=standby_boot_seconds

@@ -17,6 +17,7 @@ from pilotlight.facts.offers.catalog import Catalog, DiskPrice, InstanceType, Pr
 from pilotlight.facts.offers.cloud_shop import ToldPrices
 from pilotlight.ports.clouds import CloudAccount, DiskShop
 from pilotlight.settings import deployed_settings, read
+from pilotlight.tools.cli.whole_file import see_writable
 
 CLOUDS = {"eks": "asg"}
 """The clouds that tell prices, by their name in catalogues: what their addresses begin with."""
@@ -49,6 +50,7 @@ def prices(
 
     Example: [bold]pilotlight prices aws-us-east-1.yaml --region us-east-1 --dry-run[/bold]
     """
+    see_writable(None if dry_run else file)
     catalog = read_catalog(read(str(file)), str(file))
     told, disks = _told(catalog, region, file)
     changes, missing = compare_prices(catalog, told.prices)

@@ -12,6 +12,7 @@ import typer
 from pilotlight.errors import BadInput
 from pilotlight.settings import deployed_settings, objects
 from pilotlight.tools.cli.state_option import line_of_records
+from pilotlight.tools.cli.whole_file import see_writable
 from pilotlight.tools.lint.audit_proof import Anchor, ChainProof
 from pilotlight.units import count_of
 
@@ -76,6 +77,7 @@ def export(
     """
     from pilotlight.tools.lint.audit_proof import lines
 
+    see_writable(None if "://" in where else where)
     wired = _wired()
     head = line_of_records(wired.state)
     if "://" in where:

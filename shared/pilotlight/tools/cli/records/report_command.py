@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast, get_args
 import msgspec
 import typer
 
-from pilotlight.errors import BadInput, Failed
+from pilotlight.errors import BadInput
 from pilotlight.settings import deployed_settings
 from pilotlight.tools.cli.month_option import days_of
 from pilotlight.tools.cli.state_option import line_of_records
+from pilotlight.tools.cli.whole_file import see_writable
 from pilotlight.units import shorten_figure
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ def report(
     [bold]pilotlight report --since 2026-10-05 --until 2026-10-11 --by label=app --prometheus http://prometheus:9090[/bold]
     """
     _check_form(by, prometheus, as_json, as_csv, html, focus, per, basis)
+    see_writable(html, focus)
     units, form = tuple(_unit(text) for text in per or ()), "json" if as_json else "csv" if as_csv else ""
     metered = _Metered.read_days(month, since, until, cluster, basis)
     if focus is not None:
@@ -117,7 +119,7 @@ def _write_page(html: Path, found: "Month", title: str) -> None:
     try:
         html.write_text(page(found, title=title), "utf-8")
     except OSError as error:
-        raise Failed(f"{html}: {error.strerror}; name a file that can be written") from None
+        raise BadInput(f"{html}: {error.strerror}; name a file that can be written") from None
     typer.echo(f"{html} written")
 
 
@@ -189,7 +191,7 @@ class _Metered(NamedTuple):
     def say_unlit(self) -> None:
         """Say where nothing was metered, which an error goes without."""
         if not any(day.lines for day in self.days):
-            typer.echo(f"no node was lit in {self.short}, or billing_tick is not called once a minute", err=True)
+            typer.echo(f"no node was lit in {self.short} by the last billing_tick, which counts each minute", err=True)
 
     @property
     def whole_month(self) -> bool:

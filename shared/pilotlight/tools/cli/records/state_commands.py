@@ -20,6 +20,7 @@ from pilotlight.ports.state import ABSENT, State
 from pilotlight.settings import deployed_settings, read
 from pilotlight.state_schema.table import pages, plain
 from pilotlight.tools.cli.state_option import line_of_store
+from pilotlight.tools.cli.whole_file import see_writable
 from pilotlight.units import count_of
 
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
@@ -100,6 +101,7 @@ def export(
 
     Example: [bold]pilotlight state export state.jsonl[/bold]
     """
+    see_writable(file)
     lines = [msgspec.json.encode(_line(key, _plain(stored.value))) for key, stored in pages(_state(), prefix)]
     body = b"".join(line + b"\n" for line in lines)
     if file == "-":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from pilotlight.errors import Denied, PilotlightError, Retry
+from pilotlight.errors import BadInput, Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.limits.checks import Check
 from pilotlight.facts.nodes.pool_state import PoolState
@@ -59,7 +59,12 @@ def doctor(
     from pilotlight.flow.abreast import abreast
     from pilotlight.wiring import App
 
-    app = App(settings_for(context, kubeconfig, policy=policy))
+    settings = settings_for(context, kubeconfig, policy=policy)
+    if not (settings.api or settings.clusters):
+        raise BadInput(
+            f"{header(settings, settings.state)}: a pretend world has nothing to check; name a cluster by --context"
+        )
+    app = App(settings)
     sites = {name: app.for_cluster(name) for name in app.clusters}
     found = abreast({name: partial(examine, site, ready=ready) for name, site in sites.items()}, app.settings.wait_s)
     checks: dict[str, Sequence[Check]] = {}
@@ -70,7 +75,7 @@ def doctor(
     if as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode(checks)).decode())
     else:
-        _print_text(header(app.settings, app.settings.state, here=True), checks)
+        _print_text(header(settings, settings.state, here=bool(context or kubeconfig)), checks)
     if any(check.verdict == "fault" for each in checks.values() for check in each):
         raise typer.Exit(1)
 

@@ -13,7 +13,7 @@ from pilotlight.codec.policy_values import MOST
 from pilotlight.errors import BadInput
 from pilotlight.facts.capacity import Mode
 from pilotlight.tools.cli.real_cluster import Kubeconfig, settings_for
-from pilotlight.tools.cli.start.whole_file import write_whole
+from pilotlight.tools.cli.whole_file import see_writable, write_whole
 
 if TYPE_CHECKING:
     from pilotlight.facts.capacity import ClusterView
@@ -55,6 +55,7 @@ def init(
         raise BadInput("--context looks at a cluster, --pods and --nodes at files: name one of them")
     if not force and output != "-" and Path(output).exists():
         raise BadInput(f"{output} is there: name another by -o, or write over it by --force")
+    see_writable(output)
     usd, chosen = _usd(budget), _mode(mode)
     view, catalog, source = _from_files(pods, nodes) if pods or nodes else _from_cluster(context, kubeconfig)
     if _may_ask(output, as_json):

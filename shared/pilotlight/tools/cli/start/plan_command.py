@@ -94,7 +94,7 @@ def plan(
     snapshot, decided = decide(dry)
     ways = give_way(decided, snapshot.view, snapshot.memory, rules, now)
     homes = _homes(dry, snapshot)
-    source = plan_source(app, REMEMBERS_NOTHING, "the sample cluster" if sample else of_files(pods, nodes))
+    source = plan_source(app, REMEMBERS_NOTHING, of_files(pods, nodes, sample), named=bool(context or kubeconfig))
     if as_json:
         _print_json(decided, now, ways, homes)
     elif as_markdown:
@@ -116,17 +116,18 @@ REMEMBERS_NOTHING = "none, a dry run remembers nothing"
 """Stands for the address of a state where none is read."""
 
 
-def of_files(pods: str, nodes: str) -> str:
-    """The cluster of two files; empty where none are named."""
-    return f"cluster in {pods} and {nodes}" if pods else ""
+def of_files(pods: str, nodes: str, sample: bool = False) -> str:
+    """The cluster of two files, or of the sample's; empty where none are named."""
+    return "the sample cluster" if sample else f"cluster in {pods} and {nodes}" if pods else ""
 
 
-def plan_source(app: "App", state: str, files: str = "") -> "Source":
-    """The cluster, the state, the policy and the prices that a plan is of."""
+def plan_source(app: "App", state: str, files: str = "", *, named: bool = False) -> "Source":
+    """The cluster, the state, the policy and the prices that a plan is of; ``named``: no serve's, by a context."""
     from pilotlight.tools.report.texts.plan_text import Source
 
-    of = f"{files}; state {state}" if files else header(app.settings, state, here=True)
-    return Source(of, f"with policy {app.settings.policy or 'examples/policy.yaml'}, catalogue {app.catalog.name}")
+    of = f"{files}; state {state}" if files else header(app.settings, state, here=named)
+    policy = f"policy {app.settings.policy}" if app.settings.policy else "the built-in policy"
+    return Source(of, f"with {policy}, catalogue {app.catalog.name}")
 
 
 def _sample(other: str, at: str) -> tuple[str, str, str]:
@@ -144,11 +145,15 @@ def source_of(
     from pilotlight.wiring import App
 
     files = pods or nodes or objects
-    if context or kubeconfig or (not files and deployed_settings().api):
+    settings = deployed_settings()
+    if not (context or kubeconfig or files) and len(settings.clusters) > 1:
+        raise BadInput(f"PILOTLIGHT_CLUSTERS has {', '.join(settings.clusters)}: name one by --context")
+    if context or kubeconfig or (not files and (settings.api or settings.clusters or settings.world)):
         if files:
             raise BadInput("--context looks at a cluster, --pods and --nodes at files: name one of them")
-        now = _moment(at) if at else datetime.now(UTC)
-        return App(settings_for(context, kubeconfig, policy=policy, catalog=catalog)), {}, now
+        app = App(settings_for(context, kubeconfig, policy=policy, catalog=catalog))
+        app = app.for_cluster(app.clusters[0])
+        return app, {}, _moment(at) if at else app.clock.now()
     app = App(_settings(policy, catalog))
     return app, *_from_files(app, pods, nodes, objects, at)
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pilotlight.facts.policy import Policy
 
 EXIT_BAD_INPUT = 2
+EXIT_FOUND = 1
 NO_POOLS = (
     "no pool is set, so no node is bought or released; next: pilotlight init --context CONTEXT -o NEW.yaml "
     "writes those of a cluster"
@@ -34,7 +35,7 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="The problems as JSON.")] = False,
 ) -> None:
     """Say what is wrong with a policy file, each problem by its path, and what each pool costs. Exit code 2 when
-    something is wrong.
+    something is wrong, 1 where there are only findings.
 
     Types and prices are those of the catalogue and of the policy's own files. A pool that these cannot price is a
     finding: its cloud may know the price. --fix writes misspelt keys right. Of a
@@ -54,8 +55,8 @@ def check(
         typer.echo(json.dumps(told, indent=2))
     else:
         _say(seen, [f"fixed: {line}" for line in mended] or ["--fix: no key to mend"] * fix)
-    if seen.problems:
-        raise typer.Exit(EXIT_BAD_INPUT)
+    if seen.problems or seen.findings:
+        raise typer.Exit(EXIT_BAD_INPUT if seen.problems else EXIT_FOUND)
 
 
 class _Examined(NamedTuple):
@@ -123,7 +124,7 @@ def _fix(policy: str) -> list[str]:
     """Mend a file of this machine; what was written."""
     from pathlib import Path
 
-    from pilotlight.tools.cli.start.whole_file import write_whole
+    from pilotlight.tools.cli.whole_file import write_whole
     from pilotlight.tools.lint.policy_fix import fix_policy
 
     before = b"" if policy == "-" else read(policy)

@@ -125,6 +125,8 @@ def _announce(host: str, port: int, settings: Settings) -> None:
     worlds = () if settings.api or settings.clusters else ("world/pods",)
     typer.echo("\n".join(f"POST http://{host}:{port}/{path}" for path in (*RECEIVES, *worlds)))
     typer.echo(f"the live page: http://{host}:{port}/")
+    if worlds:
+        typer.echo("a pretend world: its nodes and its dollars are pretend")
     if served := deployed_settings().world:
         typer.echo(f"the world, for pilotlight drill: export PILOTLIGHT_WORLD={served}")
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +12,7 @@ from pilotlight.facts.policy import Policy
 from pilotlight.ports.state import State
 from pilotlight.settings import deployed_settings
 from pilotlight.tools.cli.state_option import cluster_line, line_of_records
-from pilotlight.units import shorten_figure
+from pilotlight.units import count_of, shorten_figure
 
 if TYPE_CHECKING:
     from pilotlight.tools.report.tables.budget_table import BudgetRow
@@ -64,6 +64,8 @@ def budget(as_json: Annotated[bool, typer.Option("--json", help="As JSON, with e
     from pilotlight.tools.report.tables.budget_table import table
 
     console().print(table(rows))
+    if unpriced := max(row.unpriced for row in rows):
+        typer.echo(f"{count_of(unpriced, 'node')} of unknown price: what is metered is a least; see pilotlight status")
 
 
 def _standings(wired: "App", now: datetime) -> Iterator["BudgetRow"]:
@@ -83,7 +85,15 @@ def _standings(wired: "App", now: datetime) -> Iterator["BudgetRow"]:
             held=budget_accounts.total(kept, meter),
             spent=spent.get(meter.key),
             rung=rungs.get(meter.budget.account),
+            unpriced=len(_unpriced(kept, meter.start.date(), now.date())) if meter.end else 0,
         )
+
+
+def _unpriced(kept: _Kept, first: date, last: date) -> set[str]:
+    """Nodes of a span of days whose price was not known when they were counted."""
+    from pilotlight.flow.billing import meter_nodes
+
+    return {node for day in meter_nodes.days(kept.state, kept.name, first, last) for node in day.unpriced}
 
 
 def _as_json(row: "BudgetRow") -> dict[str, Any]:
@@ -103,6 +113,7 @@ def _as_json(row: "BudgetRow") -> dict[str, Any]:
         "billed": spent.billed if spent else None,
         "on_commitments": spent.sunk if spent else None,
         "metered": spent.metered if spent else None,
+        "unpriced": row.unpriced,
         "used": shorten_figure(spent.share if spent else row.held / meter.limit if meter.limit else Decimal(1)),
         "forecast": spent.forecast if spent else None,
         "ladder_at": row.rung.at if row.rung and in_period else 0,

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import heapq
 import io
 import math
 import zlib
@@ -21,8 +22,10 @@ DAY = 86_400.0
 LARGEST_NODE = 8
 """GPUs of the largest node: a job of more is a gang of whole nodes of this size."""
 
-_LONGEST = 100 * 365 * DAY
-_MOST_GPUS = 1_000_000
+_LONGEST = 5 * 366 * DAY
+_MOST_GPUS = 20_000
+AT_ONCE = 50_000
+"""GPUs that jobs of a trace may hold at once for a replay of it to end."""
 _GZIP = b"\x1f\x8b"
 
 
@@ -54,6 +57,29 @@ def read_trace(path: str | Path) -> tuple[Job, ...]:
     if not jobs:
         raise BadInput(f"{name}: holds no jobs")
     return tuple(sorted(jobs, key=lambda job: job.submit_s))
+
+
+def read_bounded(path: str | Path) -> tuple[Job, ...]:
+    """The same of a trace that a replay can hold. Raises ``BadInput`` for another."""
+    jobs = read_trace(path)
+    refuse_crowd(jobs, Path(path).name)
+    return jobs
+
+
+def refuse_crowd(jobs: Sequence[Job], name: str) -> None:
+    """Raises ``BadInput`` where more GPUs than a replay can hold would be at work at once, each job from its submit."""
+    ends: list[tuple[Seconds, int]] = []
+    held = 0
+    for job in jobs:
+        while ends and ends[0][0] <= job.submit_s:
+            held -= heapq.heappop(ends)[1]
+        held += job.gpus
+        heapq.heappush(ends, (job.submit_s + job.duration_s, job.gpus))
+        if held > AT_ONCE:
+            raise BadInput(
+                f"{name}: job {job.job_id} would make {held:,} GPUs at work at once, and a replay holds {AT_ONCE:,}: "
+                "drop rows, or replay a part of them"
+            )
 
 
 def read_text(path: str | Path) -> str:
@@ -97,7 +123,9 @@ def _number(row: Mapping[str, str], key: str, where: str, least: float, most: fl
     except ValueError:
         raise BadInput(f"{where}: {key} is {row[key]!r}: not a number of seconds") from None
     if not (math.isfinite(value) and least <= value <= most):
-        raise BadInput(f"{where}: {key} is {row[key]!r}: must be from {least:g} to {most:.0f} seconds")
+        raise BadInput(
+            f"{where}: {key} is {row[key]!r}: must be from {least:g} to {most:.0f} seconds; mend or drop the row"
+        )
     return value
 
 
@@ -105,7 +133,7 @@ def _count(row: Mapping[str, str], key: str, where: str, most: int) -> int:
     # isdecimal first: int() would also take "1_000", " 4" and "-3".
     text = row[key]
     if not (text.isascii() and text.isdecimal() and len(text) < 10 and 1 <= int(text) <= most):
-        raise BadInput(f"{where}: {key} is {text!r}: must be a whole number from 1 to {most}")
+        raise BadInput(f"{where}: {key} is {text!r}: must be a whole number from 1 to {most}; mend or drop the row")
     return int(text)
 
 

@@ -14,13 +14,16 @@ WARM, HOT = Decimal("0.5"), Decimal("0.8")
 
 
 class BudgetRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One limit of one budget. ``spent`` is None for a rate, of which only ``held`` counts."""
+    """One limit of one budget. ``spent`` is None for a rate, of which only ``held`` counts. ``unpriced`` are the nodes
+    of its period whose price is not known: what is metered is a least.
+    """
 
     cluster: str
     meter: Meter
     held: Decimal
     spent: Spent | None = None
     rung: Rung | None = None
+    unpriced: int = 0
 
 
 _COLUMNS = (
@@ -59,9 +62,9 @@ def _cells(row: BudgetRow) -> list[str | Text]:
         limit,
         _amount(meter, row.held),
         _amount(meter, spent.billed),
-        _amount(meter, spent.metered),
+        f"{'at least ' if row.unpriced else ''}{_amount(meter, spent.metered)}",
         _share(spent.total, meter.limit),
-        _ends_with(spent),
+        f"{'at least ' if row.unpriced else ''}{_ends_with(spent)}",
         Text("used up" if used_up else f"{out:%a %d %b %H:%M}", style="red")
         if out or used_up
         else Text("-", style="dim"),
@@ -73,7 +76,8 @@ def _ends_with(spent: Spent) -> str:
     coming = spent.forecast
     likely = _amount(spent.meter, coming.likely)
     if coming.low is None or coming.high is None:
-        return f"{likely} (today's pace)"
+        by = "as held" if coming.likely == spent.held > spent.total else "today's pace"
+        return f"{likely} ({by})"
     return f"{likely} ({_amount(spent.meter, coming.low)} to {_amount(spent.meter, coming.high)})"
 
 

@@ -92,8 +92,7 @@ def notes(month: Month) -> list[str]:
         + (f" + commitments ${own:,.2f}" if own else "")
         + f" = ${whole:,.2f}",
         *_basis(month),
-        f"idle is {_percent(month.idle_share)} of the GPU-hours, efficiency {_percent(month.efficiency)}, "
-        f"spot {_percent(month.spot_share)}",
+        *_of_hours(month),
         f"idle is priced at its own nodes' rate, ${month.idle.rate:,.4f}; at the month's blended rate of "
         f"${month.total.rate:,.4f} it would be ${month.idle_at_blended:,.2f}",
         f"charged for what they held, teams pay ${used:,.2f}: ${whole - used:,.2f} is not recovered; "
@@ -119,6 +118,16 @@ def notes(month: Month) -> list[str]:
     if month.unpriced:
         out.append(f"in no line, for their price is not known: {', '.join(month.unpriced)}")
     return out
+
+
+def _of_hours(month: Month) -> Iterator[str]:
+    """Shares of the GPU-hours, where there are any. What is shared, as a boot, is no use of a GPU."""
+    if hours := month.total.gpu_hours:
+        held, shared = month.used.gpu_hours / hours, month.shared.gpu_hours / hours
+        yield (
+            f"of the GPU-hours teams held {_percent(held)}, idle were {_percent(month.idle_share)}, "
+            f"shared, as boots are, {_percent(shared)}; on spot were {_percent(month.spot_share)}"
+        )
 
 
 def _worth(usd: Usd, effective: Usd) -> str:

@@ -6,8 +6,8 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from pilotlight.facts.decisions import BrakeCode, Buy, NodeVerdict, Plan, Record, known_per_hour
-from pilotlight.facts.place.pod_verdicts import PodGroup, Verdict
-from pilotlight.facts.workload import CLAIM_REFUSED, Finding
+from pilotlight.facts.place.pod_verdicts import Code, PodGroup, Verdict
+from pilotlight.facts.workload import CLAIM_REFUSED, UNREADABLE, Finding
 from pilotlight.units import UsdPerHour, at_least, cents, count_of, of_unknown_price, round_usd
 
 NAMED = 2
@@ -26,6 +26,15 @@ _FOR: dict[Verdict, str] = {
     "refused": "for room under a cap, budget or quota",
 }
 """What pods wait for, by their verdict."""
+
+_REFUSED: dict[Code, str] = {
+    "cap": "for room under a cap",
+    "budget": "for room under a budget",
+    "unpaid": "for a budget of their team",
+    "step": "for the end of a budget's step",
+    "quota": "for room under the account's quota",
+}
+"""What refused pods wait for, by the code where it says so."""
 
 _BRAKES: dict[BrakeCode, str] = {
     "mode": "for mode act",
@@ -148,16 +157,25 @@ def _pods_that_wait(plan: Plan) -> Iterator[str]:
             if ruled := sum(_size(group) for group in groups if group.code == "rule"):
                 yield f"{count_of(ruled, 'pod')} for the end of a rule"
             groups = [group for group in groups if group.code != "rule"]
-        if pods := sum(map(_size, groups)):
-            yield f"{count_of(pods, 'pod')} {what}"
+        yield from _by_wait(groups, what)
+
+
+def _by_wait(groups: Iterable[PodGroup], what: str) -> Iterator[str]:
+    """Pods of a verdict by what they wait for."""
+    sizes = Counter[str]()
+    for group in groups:
+        sizes[_REFUSED.get(group.code, what) if group.verdict == "refused" else what] += _size(group)
+    for wait, pods in sizes.items():
+        yield f"{count_of(pods, 'pod')} {wait}"
 
 
 def _to_mend(plan: Plan) -> Iterator[str]:
-    groups = [group for group in plan.pods if group.verdict == "finding"]
-    if pods := sum(map(_size, groups)):
-        named = names((group.pods[0] for group in groups), pods - len(groups))
-        yield f"{count_of(pods, 'pod')} that no node would help ({named})"
-    if others := list(other_findings(plan)):
+    groups, every = [group for group in plan.pods if group.verdict == "finding"], list(other_findings(plan))
+    unread = [finding.subject for finding in every if finding.code == UNREADABLE]
+    if pods := sum(map(_size, groups)) + len(unread):
+        first = [*(group.pods[0] for group in groups), *unread]
+        yield f"{count_of(pods, 'pod')} that no node would help ({names(first, pods - len(first))})"
+    if others := [finding for finding in every if finding.code != UNREADABLE]:
         yield f"{count_of(len(others), 'finding')} ({names(finding.subject for finding in others)})"
     if claims := [finding for finding in plan.findings if finding.code == CLAIM_REFUSED]:
         yield f"{count_of(len(claims), 'claim')} that {'does' if len(claims) == 1 else 'do'} not count"

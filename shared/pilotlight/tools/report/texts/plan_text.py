@@ -50,12 +50,14 @@ class Source(NamedTuple):
 def lines(plan: Plan, at: datetime, source: Source, options: bool = False) -> Iterator[Text]:
     """The plan line by line; ``options``: with what else there was."""
     yield from _opening(plan, at, source)
-    yield from _section("Pods", [*_pods(plan.pods, options)], "no GPU pod waits")
-    yield from _section("Nodes", [*_nodes(plan.nodes, options)], "no GPU node")
+    others = [*other_findings(plan)]
+    unread = [_finding(f) for f in others if f.uid]
+    yield from _section("Pods", [*_pods(plan.pods, options), *unread], "no GPU pod waits")
+    yield from _section("Nodes", [*_nodes(plan.nodes, options)], f"no GPU node{_yet(plan)}")
     yield from _section("Limits of Karpenter's NodePools", [_limit(gate) for gate in plan.gates])
     yield from _section("Waiting for something else", [_finding(f) for f in plan.findings if f.code in GATES])
     yield from _section("Held by a brake", [_held(one) for one in plan.held])
-    yield from _section("To mend", [_finding(f) for f in other_findings(plan)])
+    yield from _section("To mend", [_finding(f) for f in others if not f.uid])
     yield from _section("Claims that do not count", [_finding(f) for f in plan.findings if f.code == CLAIM_REFUSED])
     yield from _section("Paid for and unused", [Text(f"  {idle}", style="yellow") for idle in plan.paid_idle])
     if not options and any(group.rejected or group.idle for group in plan.pods):
@@ -108,6 +110,11 @@ def _opening(plan: Plan, at: datetime, source: Source) -> Iterator[Text]:
     yield Text()
     for word, text in head(plan):
         yield Text.assemble("  ", (f"{word:<8}", "bold"), f"  {text}")
+
+
+def _yet(plan: Plan) -> str:
+    """Where none is there, but one was bought."""
+    return " yet: what was bought is on its way" if any(group.verdict == "booting" for group in plan.pods) else ""
 
 
 def _section(title: str, body: Sequence[Text], empty: str = "") -> Iterator[Text]:

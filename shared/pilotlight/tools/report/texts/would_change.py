@@ -6,7 +6,7 @@ from decimal import Decimal
 from pilotlight.facts.place.pod_verdicts import Code, PodGroup, Rejected
 from pilotlight.units import cents
 
-CAPS: tuple[Code, ...] = ("cap", "budget", "step", "quota")
+CAPS: tuple[Code, ...] = ("cap", "budget", "unpaid", "step", "quota")
 LABELS: tuple[Code, ...] = (
     "selector",
     "toleration",
@@ -37,8 +37,8 @@ def would_change(group: PodGroup, reasons: bool = True) -> Iterator[str]:
         if options:
             best = min(options, key=_price)
             yield f"{kind}: {best.offering}, but for {f'this: {best.why}' if reasons else 'its reason above'}"
-        elif group.code in codes:
-            yield f"{kind}: {group.why if reasons else 'but for the reason above'}"
+        elif group.code in codes and reasons:
+            yield f"{kind}: {group.why}"
 
 
 def _cheaper(option: Rejected, paid: Decimal | None) -> bool:
