@@ -271,7 +271,8 @@ def _clusters(text: str) -> dict[str, ClusterSettings]:
     """The map of clusters in JSON, or in the file that ``text`` names. A name may not hold what keys are made with."""
     if not text:
         return {}
-    way = 'write {"NAME": {"api": "kubeconfig:PATH"}} with world, pools, mode, policy, token_env, role_arn, or a file of it'
+    keys = ", ".join(ClusterSettings.__struct_fields__)
+    way = f'write {{"NAME": {{"api": "kubeconfig:PATH"}}}} with {keys}, or a file of it'
     body = text.encode() if text.lstrip()[:1] in ("{", "[") else read(text)
     try:
         found = typed_json.decode(body, dict[str, ClusterSettings])

@@ -47,8 +47,14 @@ class Others(NamedTuple):
 def others_at(policy: Policy, view: ClusterView, pools: Sequence[PoolState], now: datetime) -> Others:
     """Pools that are left alone, with what goes back where none but their cloud keeps them from being bought from."""
     why = other_autoscalers(policy, view, pools, now)
-    closed = [one for one in pools if one.rules and one.rules.gives and _closed(policy, one) == why.get(one.name)]
-    return Others(why, {name: state.name for state in closed if state.rules for name in state.rules.gives})
+    return Others(why, {name: state.name for state in pools for name in _gives(policy, state)})
+
+
+def _gives(policy: Policy, state: PoolState) -> Sequence[str]:
+    """What goes back from a pool that its cloud alone keeps from being bought from."""
+    if state.rules is None or state.rules.handed_back or state.name in policy.gates or not _closed(policy, state):
+        return ()
+    return state.rules.gives
 
 
 def _given_back(policy: Policy, pools: Sequence[PoolState]) -> Iterator[tuple[str, str]]:

@@ -109,7 +109,7 @@ def _with_others(deps: Deps, snapshot: Snapshot) -> Snapshot:
     if not (view.nodes or view.scalers or given or deps.policy.gates):
         return snapshot
     found = others_at(deps.policy, view, snapshot.pools, snapshot.now)
-    return replace(snapshot, others=found.why, gives=found.gives)
+    return replace(snapshot, others=found.left, gives=found.gives)
 
 
 def basis(deps: Deps, snapshot: Snapshot, plan: Plan, money: Money) -> Basis:

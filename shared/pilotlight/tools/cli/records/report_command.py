@@ -64,11 +64,9 @@ def report(
     (effective), as invoiced (billed), or without either (list). Else they are metered, by the policy's prices.
 
     With --by it is one table, whose rows add up to the same total; --focus writes a file of them by day, node, team,
-    namespace and class. The meter keeps no pods: what a namespace held on a node is divided among its pods by the
-    GPU-time that kube-state-metrics saw. Else only policy and state are read.
+    namespace and class. What a namespace held on a node is divided among its pods by kube-state-metrics' GPU-time.
 
     Examples: [bold]pilotlight report --month 2026-10 --team research --per epochs=96[/bold];
-    [bold]pilotlight report --month 2026-10 --focus october.parquet[/bold];
     [bold]pilotlight report --since 2026-10-05 --until 2026-10-11 --by label=app --prometheus http://prometheus:9090[/bold]
     """
     _check_form(by, prometheus, as_json, as_csv, html, focus, per, basis)
