@@ -14,7 +14,7 @@ TODAY: dict[str, int] = {}
 
 FOREIGN: dict[str, int] = {
     "adapters/bills/bigquery.py": 1,
-    "adapters/pools/karpenter.py": 2,
+    "adapters/pools/karpenter.py": 3,
     "codec/kubernetes/nodes/nodes.py": 2,
     "codec/kubernetes/pull_events.py": 2,
 }

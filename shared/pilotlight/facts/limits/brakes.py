@@ -42,15 +42,17 @@ class Brakes(msgspec.Struct, frozen=True, kw_only=True):
     """All brakes as one look reads them.
 
     ``modes`` and ``paused`` (with its reason) are by pool; ``paused`` knows ``ALL`` too. ``advice`` says why modes are
-    less than was asked for. ``gives`` are instances that go back though their pool is paused, which no person did.
-    ``approvals`` are those that still allow something, by pool each one's decision and its
-    nodes; ``used_up`` is by pool the last that allows nothing any more. ``turns`` are calls of the last ten minutes.
+    less than was asked for. ``gives`` are instances that go back though their pool is paused, which no person did;
+    ``shut`` are pools that their cloud alone keeps from being bought from. ``approvals`` are those that still allow
+    something, by pool each one's decision and its nodes; ``used_up`` is by pool the last that allows nothing any more.
+    ``turns`` are calls of the last ten minutes.
     """
 
     modes: Mapping[str, Mode] = {}
     advice: str = ""
     paused: Mapping[str, str] = {}
     gives: frozenset[str] = frozenset()
+    shut: frozenset[str] = frozenset()
     approvals: Mapping[str, tuple[tuple[str, int], ...]] = {}
     used_up: Mapping[str, str] = {}
     turns: tuple[Turn, ...] = ()

@@ -120,8 +120,7 @@ def _look(deps: Deps, snapshot: Snapshot, aim: Aim, money: Money, explain: bool,
 def _elsewhere(deps: Deps, snapshot: Snapshot, looked: Look, plan: Plan) -> Plan:
     """The plan without pools that their cloud keeps from everybody, where more is bought so: their pods go elsewhere.
     A pool that another scales is served by that one, and one that a person paused waits for them."""
-    closed = {p.name: p.rules.closed for p in snapshot.pools if p.rules and p.rules.starves}
-    shut = {name: why for name, why in closed.items() if why and looked.brakes.paused.get(name) == why}
+    shut = {p.name: p.rules.closed for p in snapshot.pools if p.rules and p.name in looked.brakes.shut}
     if not any(held.buy and held.buy.pool in shut for held in plan.held):
         return plan
     until = snapshot.now + SHUT_FOR
@@ -137,7 +136,9 @@ def _brakes(deps: Deps, snapshot: Snapshot) -> Brakes:
     if not others:
         return held
     gives = (name for name, pool in snapshot.gives.items() if held.paused.keys().isdisjoint((pool, ALL)))
-    return replace(held, paused={**others, **held.paused}, gives=frozenset(gives))
+    shut = (p.name for p in snapshot.pools if p.rules and p.rules.starves and not p.rules.handed_back)
+    free = frozenset(name for name in shut if name not in deps.policy.gates and name not in held.paused)
+    return replace(held, paused={**others, **held.paused}, gives=frozenset(gives), shut=free)
 
 
 def _ahead(deps: Deps, snapshot: Snapshot, aim: Aim) -> Mapping[str, NodesAhead]:

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from pilotlight.adapters.pools.gke.groups import Cluster, NodePool, Seen
+from pilotlight.errors import PilotlightError
 
 STEADY = ("RUNNING", "RUNNING_WITH_ERROR")
 """States of a pool that GKE does not work on; an error of an earlier size does not stop the next."""
@@ -26,11 +27,12 @@ NODES_STAY = "NO_MINOR_OR_NODE_UPGRADES"
 
 class Closed(NamedTuple):
     """Why nothing is bought in a pool; ``passes`` by itself where GKE is at work. ``shared``: another makes nodes there
-    too, so that those of our names alone are ours."""
+    too, so that those of our names alone are ours. ``cause``: a part of it that could not be read."""
 
     why: str
     passes: bool = False
     shared: bool = False
+    cause: PilotlightError | None = None
 
 
 def why_closed(cluster: Cluster, pool: NodePool, where: str, now: datetime, *, unasked: str = "") -> Closed | None:

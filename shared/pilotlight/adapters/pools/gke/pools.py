@@ -184,8 +184,7 @@ class GkePools:
     def _see_that_it_may(self, cluster: Cluster, pool: NodePool, look: PoolLook) -> None:
         no = self._closed(cluster, pool, look)
         if no is not None:
-            unread = next((one for one in look.unread if str(one) == no.why), None)
-            raise unread or (Busy if no.passes else BadRequest)(no.why)
+            raise no.cause or (Busy if no.passes else BadRequest)(no.why)
 
     def _state(self, name: str, cluster: Cluster, pool: NodePool, look: PoolLook) -> PoolState:
         return state_at(name, pool, look, self._closed(cluster, pool, look), self._clock.now())
@@ -195,7 +194,7 @@ class GkePools:
         scaled = next((seen for seen in look.every if seen.autoscaler), None)
         if no is None and scaled is not None:
             no = by_autoscaler(scaled)
-        return Closed(str(look.unread[0])) if look.unread and no is None else no
+        return Closed(str(look.unread[0]), cause=look.unread[0]) if look.unread and no is None else no
 
     def _see_that_it_goes(self, cluster: Cluster, pool: NodePool, look: PoolLook, seen: Seen, instance: str) -> None:
         """Raises while GKE works on a pool, and in one that another scales for what is not of our names."""

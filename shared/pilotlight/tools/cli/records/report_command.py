@@ -64,7 +64,7 @@ def report(
     (effective), as invoiced (billed), or without either (list). Else they are metered, by the policy's prices.
 
     With --by it is one table, whose rows add up to the same total; --focus writes a file of them by day, node, team,
-    namespace and class. What a namespace held on a node is divided among its pods by kube-state-metrics' GPU-time.
+    namespace and class. A namespace's dollars on a node are divided among its pods by kube-state-metrics' GPU-time.
 
     Examples: [bold]pilotlight report --month 2026-10 --team research --per epochs=96[/bold];
     [bold]pilotlight report --since 2026-10-05 --until 2026-10-11 --by label=app --prometheus http://prometheus:9090[/bold]
