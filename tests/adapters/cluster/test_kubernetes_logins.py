@@ -123,16 +123,68 @@ def test_a_plugin_that_hangs_is_given_up(server: ApiServer, tmp_path: Path, monk
         reach(_of(tmp_path, config(server.url, user, **CA)))
 
 
-@pytest.mark.parametrize(
-    "user", [{"exec": {"command": "x"}}, {"auth-provider": {"name": "oidc"}}], ids=["exec", "oidc"]
-)
-def test_a_login_without_the_official_client_says_what_to_install(
-    user: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_exec_plugin_needs_no_official_client(
+    server: ApiServer, plugin: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A token or a certificate needs none of it."""
+    """Kubeconfigs of EKS, GKE and AKS name a plugin: the wheel alone reads them."""
+    monkeypatch.setitem(sys.modules, "kubernetes", None)
+    reach(_of(tmp_path, config(server.url, plugin(_in(3600), "good"), **CA)))
+    assert (tmp_path / "count").read_text() == "1"
+
+
+TELLS = """
+import json, os, pathlib
+told = {"info": json.loads(os.environ["KUBERNETES_EXEC_INFO"]), "own": os.environ.get("OWN"), "at": os.getcwd()}
+pathlib.Path("told").write_text(json.dumps(told))
+print(json.dumps({"apiVersion": told["info"]["apiVersion"], "kind": "ExecCredential", "status": {"token": "good"}}))
+"""
+
+
+def test_a_plugin_is_told_what_kubectl_tells_it(server: ApiServer, tmp_path: Path) -> None:
+    """Its variables, its version and, where it asks, the cluster with what the kubeconfig keeps for plugins."""
+    kept = [{"name": "client.authentication.k8s.io/exec", "extension": {"audience": "x"}}]
+    asks: dict[str, Any] = {
+        "apiVersion": "client.authentication.k8s.io/v1beta1",
+        "command": sys.executable,
+        "args": ["-c", TELLS],
+        "env": [{"name": "OWN", "value": "1"}],
+    }
+    for more in ({}, {"provideClusterInfo": True}):
+        reach(_of(tmp_path, config(server.url, {"exec": asks | more}, **CA, extensions=kept)))
+        told = json.loads((tmp_path / "told").read_text())
+        assert (told["own"], told["at"]) == ("1", str(tmp_path))
+        assert told["info"]["apiVersion"] == "client.authentication.k8s.io/v1beta1"
+        cluster = told["info"]["spec"].get("cluster", {})
+        assert (cluster.get("server"), cluster.get("config")) == (
+            (server.url, {"audience": "x"}) if more else (None, None)
+        )
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "[]",
+        "{}",
+        '{"status": {"token": 1}}',
+        '{"status": []}',
+        '{"status": {}}',
+        '{"apiVersion": "v0", "status": {"token": "good"}}',
+    ],
+)
+def test_a_plugin_that_answers_otherwise_gives_no_credential(server: ApiServer, said: str, tmp_path: Path) -> None:
+    """An answer of another form or another version is none."""
+    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "echo", "args": [said]}}
+    with pytest.raises(Forbidden, match="run it by hand"):
+        reach(_of(tmp_path, config(server.url, user, **CA)))
+
+
+def test_a_login_by_oidc_without_the_official_client_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every other login needs none of it."""
     monkeypatch.setitem(sys.modules, "kubernetes", None)
     with pytest.raises(BadInput, match=r"pip install 'pilotlight\[kubernetes\]'"):
-        reach(_of(tmp_path, config("https://h", user, **CA)))
+        reach(_of(tmp_path, config("https://h", {"auth-provider": {"name": "oidc"}}, **CA)))
 
 
 def jwt(seconds: float, name: str = "me") -> str:

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
 READERS = (
     *("status", "pools", "gpus", "budget", "queues", "shadow report", "shadow canary"),
     *("alerts list", "alerts redeliver", "alerts test --channel x", "pause --reason x --pool t4"),
-    *("resume --pool t4", "reclaim list"),
+    *("resume --pool t4", "reclaim list", "report", "bill", "conformance --pool t4 --max-usd 5 --cloud civo"),
     *("send pod.json", "send pod.json --dry-run", "serve --port 18799"),
     *("spot", "commitments --rate g5.xlarge:one-year=0.6", "waste --prometheus http://127.0.0.1:1"),
     *("plan --sample", "preempt --pods pods.json --nodes nodes.json", "lint .", "world --port 0"),
@@ -35,11 +35,9 @@ LATER = {
 NONE = {
     **dict.fromkeys(("init", "check", "schema"), "the file is their argument, or what they write"),
     **dict.fromkeys(("demo", "week", "synth", "stats", "trace", "runs", "whatif", "cost-of-self"), "own figures"),
-    **dict.fromkeys(
-        ("deadline", "prices", "sizes", "monitor", "notice-agent", "conformance", "show"), "asked for one thing"
-    ),
+    **dict.fromkeys(("deadline", "prices", "sizes", "monitor", "notice-agent", "show"), "asked for one thing"),
     **dict.fromkeys(("handback", "uninstall", "lift", "kueue take", "kueue handback"), "they go by the cluster alone"),
-    **dict.fromkeys(("report", "bill", "audit verify", "audit export"), "what was metered and decided"),
+    **dict.fromkeys(("audit verify", "audit export"), "what was decided"),
     **dict.fromkeys(("state ls", "state get", "state export", "state import", "state init"), "the records themselves"),
     "manifests sharing": "they go by measured use",
 }

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from live_crowd import crowd
 from live_site import Site, busy
 from stage import Stage
 
@@ -47,6 +48,13 @@ def test_decisions_of_days_ago_are_shown_newest_first() -> None:
     on = Stage()
     ids = filed(on, 1, 30, 100, 400)
     assert [one.id for one in looks(on).newest().decisions] == ids[:3]
+
+
+def test_the_forecast_of_the_month_is_that_of_a_budget_for_all_of_it() -> None:
+    """Two figures for one end of the month would contradict each other: both go by the same last whole days."""
+    money = Looks(crowd(), ["c"]).newest().money  # type: ignore[arg-type]
+    [of_all] = [one for one in money.budgets if one.budget == "all"]
+    assert (money.month, round(money.likely, 6)) == (of_all.spent, round(of_all.likely, 6))
 
 
 @pytest.mark.parametrize(("api", "pretend"), [("", True), ("in-cluster", False)])

@@ -39,6 +39,7 @@ JUDGES = {
     *("status", "pools", "gpus", "why", "budget", "queues", "shadow report", "shadow canary"),
     *("alerts test", "alerts list", "alerts redeliver", "alerts ack", "reclaim list", "reclaim snooze", "reclaim wake"),
     *("serve", "pause", "resume", "approve", "drill", "spot", "commitments", "waste", "targets"),
+    *("report", "bill", "conformance"),
 }
 """Commands that go by a policy and have no such option of their own."""
 

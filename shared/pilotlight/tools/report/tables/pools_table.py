@@ -12,8 +12,8 @@ from pilotlight.units import an_hour, cents, human
 
 
 def table(cluster: str, rows: Sequence[PoolRow]) -> Sheet:
-    """A row a pool."""
-    figures = ("size", "on its way", "stand by", "reserved", "unused", "max")
+    """A row a pool. What no pool has (nodes on their way, reserved, another owner, an error) has no column."""
+    figures, words = _figures(rows), _words(rows)
     sheet = Sheet(
         Column("pool", "name"),
         *(Column(head, "figure") for head in figures),
@@ -21,23 +21,45 @@ def table(cluster: str, rows: Sequence[PoolRow]) -> Sheet:
         Column("a node", "figure"),
         Column("price of", "words"),
         Column("now", "figure"),
-        *(Column(head, "words") for head in ("mode", "scaled by", "last error")),
+        *(Column(head, "words") for head in ("mode", *words)),
         title=f"Pools of {cluster}",
     )
-    for row in rows:
-        counts = (row.size, row.on_the_way, row.standby, row.reserved, row.unused, row.most)
+    for n, row in enumerate(rows):
         sheet.add(
             row.pool,
-            *("not there" if count is None else f"{count:,}" for count in counts),
+            *(counts[n] for counts in figures.values()),
             f"{row.instance_type} {row.capacity_type}",
             an_hour(row.usd_per_hour),
             f"{row.priced_at:%Y-%m-%d}" if row.priced_at else "",
             an_hour(row.paid),
             row.mode,
-            row.owner,
-            row.last_error,
+            *(said[n] for said in words.values()),
         )
     return sheet
+
+
+def _figures(rows: Sequence[PoolRow]) -> dict[str, list[str]]:
+    """Counts of every pool by their head; size and max always."""
+    shown: dict[str, list[int | None]] = {
+        "size": [row.size for row in rows],
+        "on its way": [row.on_the_way for row in rows],
+        "stand by": [row.standby for row in rows],
+        "reserved": [row.reserved for row in rows],
+        "unused": [row.unused for row in rows],
+        "max": [row.most for row in rows],
+    }
+    told = {head: counts for head, counts in shown.items() if head in ("size", "max") or any(counts)}
+    return {head: [_count(one) for one in counts] for head, counts in told.items()}
+
+
+def _count(count: int | None) -> str:
+    return "not there" if count is None else f"{count:,}"
+
+
+def _words(rows: Sequence[PoolRow]) -> dict[str, list[str]]:
+    """What is said of pools that are not like the others: another owner, an error."""
+    said = {"scaled by": [row.owner for row in rows], "last error": [row.last_error for row in rows]}
+    return {head: words for head, words in said.items() if {*words} - {"", "pilotlight"}}
 
 
 SHOWN = 10

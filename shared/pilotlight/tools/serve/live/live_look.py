@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from pilotlight.decide.money.metering import day_start
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.decisions import Plan, Record
-from pilotlight.facts.money.budgets import Spent
+from pilotlight.facts.money.budgets import Meter, Spent
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.flow.alerts.wording import did, summary
 from pilotlight.flow.billing import meter_nodes
@@ -167,7 +168,14 @@ def _money(deps: Deps, now: datetime) -> _Money:
     first = min(today.replace(day=1), today - timedelta(days=6))
     stands = budget_standings(deps, now)
     shown = spending(meter_nodes.days(deps.state, deps.name, first, today), now)
-    return _Money(stands, msgspec.structs.replace(shown, budgets=tuple(_budgets(deps, stands))))
+    likely = next((one.forecast.likely for one in stands if _is_of_all(one.meter, now)), shown.likely)
+    return _Money(stands, msgspec.structs.replace(shown, likely=likely, budgets=tuple(_budgets(deps, stands))))
+
+
+def _is_of_all(meter: Meter, now: datetime) -> bool:
+    """Whether a budget counts all dollars of the page's month, which has one forecast then."""
+    counted = (meter.measure, meter.budget.scope, meter.budget.period)
+    return counted == ("usd", "all", "month") and meter.start == day_start(now.date().replace(day=1))
 
 
 def _budgets(deps: Deps, stands: Sequence[Spent]) -> Iterator[BudgetLine]:

@@ -55,7 +55,7 @@ def of_file(path: Path, context: str = "", environ: Mapping[str, str] = {}) -> K
     def login(name: str, user: Table, cluster: Table) -> tuple[dict[str, str], Seconds]:
         from pilotlight.adapters.cluster.kubernetes.access.logins import log_in
 
-        return log_in(path, name, user, cluster, environ.get("REQUESTS_CA_BUNDLE", ""))
+        return log_in(path, name, user, cluster, environ)
 
     return Kubeconfig(path.read_bytes, str(path), context=context, folder=path.parent, login=login)
 

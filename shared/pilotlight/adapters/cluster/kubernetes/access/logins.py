@@ -1,14 +1,17 @@
-"""Logins of a person's kubeconfig, by the official client: exec plugins, and OIDC with its refresh tokens.
+"""Logins of a person's kubeconfig: exec plugins, and by the official client OIDC with its refresh tokens.
 
 The client is imported here alone, because its import costs more than the rest of a start. What a plugin or an issuer
 says may hold secrets, and is not passed on.
 """
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pilotlight.adapters.cluster.kubernetes.access.kubeconfig import READ_AGAIN_S, Table
 from pilotlight.adapters.cluster.kubernetes.access.server_access import token_of
@@ -22,17 +25,14 @@ EARLY_S: Seconds = 60
 LOGIN_WAIT_S: Seconds = 30
 
 
-def log_in(path: Path, context: str, user: Table, cluster: Table, authorities: str) -> tuple[dict[str, str], Seconds]:
-    """Credential of a context's user, and how long it may be shown. ``authorities`` are the file of those whom an OIDC
-    issuer is trusted by where the kubeconfig names none; empty: requests' own. Raises ``BadInput``, ``Forbidden`` or
-    ``Unavailable``."""
-    try:
-        import kubernetes.config  # noqa: F401
-    except ImportError:
-        raise BadInput(f"{path}: needs the package kubernetes; run pip install 'pilotlight[kubernetes]'") from None
+def log_in(
+    path: Path, context: str, user: Table, cluster: Table, environ: Mapping[str, str]
+) -> tuple[dict[str, str], Seconds]:
+    """Credential of a context's user, and how long it may be shown. An OIDC issuer is trusted by REQUESTS_CA_BUNDLE of
+    ``environ`` where the kubeconfig names no authority. Raises ``BadInput``, ``Forbidden`` or ``Unavailable``."""
     if not user.get("exec"):
-        return {"token": _oidc_token(path, context, authorities)}, READ_AGAIN_S
-    status = _plugin_answer(user["exec"], cluster, path)
+        return {"token": _oidc_token(path, context, environ.get("REQUESTS_CA_BUNDLE", ""))}, READ_AGAIN_S
+    status = _plugin_answer(user["exec"], cluster, path, environ)
     shown = {
         "token": status.get("token", ""),
         "certificate": status.get("clientCertificateData", ""),
@@ -41,25 +41,38 @@ def log_in(path: Path, context: str, user: Table, cluster: Table, authorities: s
     return shown, _lasts(status.get("expirationTimestamp", ""))
 
 
-def _plugin_answer(plugin: Table, cluster: Table, path: Path) -> Mapping[str, str]:
-    from kubernetes.config.config_exception import ConfigException
-    from kubernetes.config.exec_provider import ExecProvider
-    from kubernetes.config.kube_config import ConfigNode
-
+def _plugin_answer(plugin: Table, cluster: Table, path: Path, environ: Mapping[str, str]) -> Mapping[str, str]:
     where = f"{path}: exec {plugin.get('command', '')}"
-
-    def ask() -> Mapping[str, str]:
-        node, about = ConfigNode("exec", dict(plugin)), ConfigNode("cluster", dict(cluster))
-        answer: Mapping[str, str] = ExecProvider(node, str(path.parent), about).run()
-        return answer
-
     try:
-        answer = _within(ask, where)
-    except (ConfigException, OSError, ValueError, LookupError, TypeError):
+        answer = _within(lambda: _run(plugin, cluster, path.parent, environ), where)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         answer = {}
-    if not answer or not isinstance(answer, dict):
+    if not answer or not all(isinstance(said, str) for said in answer.values()):
         raise Forbidden(f"{where}: gives no credential; run it by hand to see why")
     return answer
+
+
+def _run(plugin: Table, cluster: Table, folder: Path, environ: Mapping[str, str]) -> Mapping[str, str]:
+    """The status that a plugin answers with, told what kubectl tells one. A person at a terminal may be asked by it."""
+    version, asks = plugin["apiVersion"], sys.stdout.isatty()
+    spec: dict[str, Any] = {"interactive": asks}
+    if plugin.get("provideClusterInfo"):
+        kept = {one["name"]: one["extension"] for one in cluster.get("extensions") or ()}
+        config = kept.get("client.authentication.k8s.io/exec")
+        spec["cluster"] = {**cluster} | ({} if config is None else {"config": config})
+    own = {one["name"]: one["value"] for one in plugin.get("env") or ()}
+    told = {"apiVersion": version, "kind": "ExecCredential", "spec": spec}
+    ran = subprocess.run(
+        [plugin["command"], *(plugin.get("args") or ())],
+        stdin=None if asks else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=None if asks else subprocess.DEVNULL,
+        cwd=folder,
+        env={**environ, **own, "KUBERNETES_EXEC_INFO": json.dumps(told)},
+        check=False,
+    )
+    answer = json.loads(ran.stdout) if ran.returncode == 0 else {}
+    return dict(answer["status"]) if answer.get("apiVersion") == version else {}
 
 
 def _lasts(ends: str) -> Seconds:
@@ -74,10 +87,13 @@ def _lasts(ends: str) -> Seconds:
 
 def _oidc_token(path: Path, context: str, authorities: str) -> str:
     """The identity token. One that ends is renewed at its issuer, and kept in the file with its refresh token."""
-    from kubernetes.client import ApiException, Configuration
-    from kubernetes.config.config_exception import ConfigException
-    from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
-    from oauthlib.oauth2 import OAuth2Error
+    try:
+        from kubernetes.client import ApiException, Configuration
+        from kubernetes.config.config_exception import ConfigException
+        from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
+        from oauthlib.oauth2 import OAuth2Error
+    except ImportError:
+        raise BadInput(f"{path}: needs the package kubernetes; run pip install 'pilotlight[kubernetes]'") from None
     from requests.utils import DEFAULT_CA_BUNDLE_PATH
     from urllib3.exceptions import HTTPError
 
