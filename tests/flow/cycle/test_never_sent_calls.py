@@ -65,26 +65,6 @@ def test_a_node_whose_release_was_never_sent_is_open_again() -> None:
     assert "uid-b" in stage.world.running
 
 
-def test_a_node_that_a_person_opens_before_its_release_was_sent_rests() -> None:
-    """Whoever takes over from the worker that died does not give it back within the hour, and tells it."""
-    stage = Stage()
-    stage.event(stage.submit("a", run_s=60))
-    stage.minutes(8)
-    alive = stage.deps
-    stage.deps = replace(alive, pools=Deadly(stage.world))
-    with pytest.raises(Died):
-        stage.minutes(5)
-    (node,) = stage.world.nodes.values()
-    stage.deps = alive
-    stage.wait(2 * MINUTE)
-    stage.deps.cluster.uncordon(node.id)
-    stage.minutes(50)
-    assert (list(stage.world.nodes), node.cordoned) == ([node.id], False)
-    assert [a.kind for a in stage.alerts if a.kind == "finding-opened-by-hand"] == ["finding-opened-by-hand"]
-    stage.minutes(20)
-    assert not stage.world.nodes
-
-
 def test_the_rest_of_a_gang_whose_first_part_is_refused_is_not_sent() -> None:
     """Its step says that nothing of it was asked for, and why."""
     stage = Stage(pools={name: PoolPolicy(instance_type="eight", max=1) for name in ("eight", "more")})

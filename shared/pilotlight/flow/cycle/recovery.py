@@ -78,7 +78,7 @@ def _settle_calls(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> None:
     lost = purchases(left)
     for record, sending in calls:
         if sending.step.state == "revoked":
-            _undo(deps, snapshot, record, sending.step)
+            _undo(deps, record, sending.step)
     for record, sending in calls:
         if sending.step.state == "sent" and sending.step.call == "release":
             _settle_release(deps, snapshot, record, sending, lost)
@@ -228,14 +228,12 @@ def _gone(deps: Deps, step: CallStep) -> bool:
     return found is not None and (not found.there or (found.going is True and found.deadline is None))
 
 
-def _undo(deps: Deps, snapshot: Snapshot, record: Record, step: CallStep) -> None:
-    """Take back the traces of a call that was never sent. A node that a person opened since rests, as any such node."""
+def _undo(deps: Deps, record: Record, step: CallStep) -> None:
+    """Take back the traces of a call that was never sent."""
     if step.call == "grow":
         ledger.forget_flight(deps.state, ledger.flight_name(deps.name, record.id, step.n))
-    elif not any(node.name == step.target and not node.marked for node in snapshot.view.nodes):
-        node_marks.lift(deps, step.target, "release", by=record.id)
     else:
-        node_marks.leave(deps, step.target, "release", by=record.id)
+        node_marks.lift(deps, step.target, "release", by=record.id)
 
 
 def _close(deps: Deps, one: Left) -> bool:

@@ -7,8 +7,6 @@ marked node that no record names, which the next look opens.
 from collections.abc import Container, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
-import msgspec
-
 from pilotlight.errors import BadRequest, Busy, Conflict, Denied, Retry
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.labels import CORDONED
@@ -80,20 +78,6 @@ def lift(deps: Deps, node: str, owner: MarkOwner, *, by: str = "") -> None:
             break
     if not NodeMark(node=node, owners=owners).is_closed:
         open_node(deps, node)
-
-
-def leave(deps: Deps, node: str, owner: MarkOwner, *, by: str) -> None:
-    """An owner leaves a node that was seen open. A mark that was on it for certain stays for the next ``settle``:
-    a person took it off. A worker that died between its mark and the cordon leaves the same trace; it rests too."""
-    node = deps.known_as(node)
-    mark, version = _read(deps, node)
-    claim = mark.owners.get(owner)
-    if claim is None or claim.by != by or deps.now() - claim.since < SETTLED:
-        lift(deps, node, owner, by=by)
-        return
-    nobody = msgspec.structs.replace(claim, by="")
-    owners: dict[MarkOwner, Ownership] = {**mark.owners, owner: nobody}
-    _put(deps, NodeMark(node=node, owners=owners), version)  # Who was faster holds it anew, or has settled it.
 
 
 def forget(deps: Deps, node: str) -> None:
