@@ -294,7 +294,7 @@ def test_nothing_is_bought_for_whom_nobody_pays(server: ApiServer) -> None:
     record = site.tick()
     assert site.bought == 0
     [group] = record.plan.pods
-    assert (group.verdict, group.code) == ("refused", "budget")
+    assert (group.verdict, group.code) == ("refused", "unpaid")
     assert "default_team" in group.why
 
 

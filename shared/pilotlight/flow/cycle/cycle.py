@@ -157,7 +157,8 @@ class Cycle:
         """
         tally = snapshot.memory.tally.count_look(snapshot.now.date(), again=bool(self.round))
         snapshot = with_due_jobs(replace(snapshot, memory=replace(snapshot.memory, tally=tally)))
-        snapshot = with_vanished(self.deps, snapshot)
+        if snapshot.memory.asked or any(pool.asked for pool in snapshot.pools):
+            snapshot = with_vanished(self.deps, snapshot)
         if self.aim.releases:
             snapshot, self.held.settled = settle(self.deps, snapshot, self.held.settled), snapshot.now
             self.begin_moves(snapshot)

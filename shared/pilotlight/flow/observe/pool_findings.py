@@ -1,14 +1,26 @@
-"""Words on pools whose cloud owes them nodes, or does not show them whole."""
+"""Words on pools whose cloud owes them nodes, does not show them whole, or cannot end a machine."""
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import TypeGuard
 
 from pilotlight.facts.nodes.pool_state import PoolRules, PoolState
 from pilotlight.facts.workload import LAUNCH_OWED, Finding
 from pilotlight.units import count_of
 
+STUCK_AFTER = timedelta(minutes=15)
+STUCK = (
+    "Karpenter deletes the claim of {} since {:%H:%M} UTC, and its machine goes on billing: see Karpenter's log, or "
+    "end it at its cloud"
+)
 
-def owed_launches(pools: Sequence[PoolState]) -> tuple[Finding, ...]:
+
+def pool_findings(pools: Sequence[PoolState], now: datetime) -> tuple[Finding, ...]:
+    """Every finding of the module, of pools as one look shows them."""
+    return _owed_launches(pools) + _unread_pools(pools) + _stuck_ends(pools, now)
+
+
+def _owed_launches(pools: Sequence[PoolState]) -> tuple[Finding, ...]:
     """A finding for each pool whose cloud owes it nodes."""
     return tuple(
         Finding(subject=f"pool {pool.name}", code=LAUNCH_OWED, message=_owed(pool))
@@ -17,10 +29,20 @@ def owed_launches(pools: Sequence[PoolState]) -> tuple[Finding, ...]:
     )
 
 
-def unread_pools(pools: Sequence[PoolState]) -> tuple[Finding, ...]:
+def _unread_pools(pools: Sequence[PoolState]) -> tuple[Finding, ...]:
     """A finding for each pool of which a part could not be read."""
     return tuple(
         Finding(subject=f"pool {pool.name}", code="pool-unread", message=pool.unread) for pool in pools if pool.unread
+    )
+
+
+def _stuck_ends(pools: Sequence[PoolState], now: datetime) -> tuple[Finding, ...]:
+    """A finding for each machine that is being ended for so long that something holds it."""
+    return tuple(
+        Finding(subject=f"pool {pool.name}", code="end-stuck", message=STUCK.format(one.instance, one.going))
+        for pool in pools
+        for one in pool.booting
+        if one.going is not None and now - one.going > STUCK_AFTER
     )
 
 

@@ -25,9 +25,9 @@ from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.facts.workload import Finding, PodDemand
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe import known_instances
-from pilotlight.flow.observe.pool_findings import owed_launches, unread_pools
+from pilotlight.flow.observe.pool_findings import pool_findings
 from pilotlight.flow.observe.snapshot import GRAIN, Snapshot, ready_for_s
-from pilotlight.flow.observe.vanished_claims import gone_mark, stuck_ends
+from pilotlight.flow.observe.vanished_claims import gone_mark
 from pilotlight.flow.records import lease, ledger, memory_updates, node_marks
 from pilotlight.flow.records.memory_updates import note_late_refusal, note_refusal
 from pilotlight.state_schema.marks import EVENT, Mark
@@ -74,8 +74,9 @@ def settle(deps: Deps, snapshot: Snapshot, last: datetime | None = None) -> Snap
     rests, opened = node_marks.settle(deps, (*snapshot.view.nodes, *snapshot.going), snapshot.leaving, snapshot.now)
     memory, findings = replace(memory, rests=rests), findings + opened
     findings += known_instances.nodes_without_instance(snapshot.view.nodes, snapshot.pools)
-    findings += owed_launches(snapshot.pools) + unread_pools(snapshot.pools) + other_types(odd)
-    findings += known_instances.kept_in_doubt(snapshot.pools, late) + stuck_ends(snapshot.pools, snapshot.now)
+    findings += known_instances.kept_in_doubt(snapshot.pools, late) + other_types(odd)
+    if any(pool.owed or pool.unread or pool.booting for pool in snapshot.pools):
+        findings += pool_findings(snapshot.pools, snapshot.now)
     was = ledger.remember(deps.state, deps.name, snapshot.was, memory)
     for claim, pool in heard.items():
         EVENT.put(deps.state, claim, Mark(note=pool))

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.pool_state import AskedNode, LateRefusal, PoolState
-from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import ledger
@@ -21,19 +20,12 @@ from pilotlight.state_schema.marks import EVENT, Mark
 
 IN_VAIN = timedelta(minutes=14)
 """Karpenter ends a machine that is no node after 15 minutes, of which its launch may have taken some seconds."""
-STUCK_AFTER = timedelta(minutes=15)
-STUCK = (
-    "Karpenter deletes the claim of {} since {:%H:%M} UTC, and its machine goes on billing: see Karpenter's log, or "
-    "end it at its cloud"
-)
 UNSAID = "{}: Karpenter deleted it before its node joined"
 
 
 def with_vanished(deps: Deps, snapshot: Snapshot) -> Snapshot:
     """The look that has heard what is gone so, and remembers what is asked for and is no node yet."""
     was = snapshot.memory.asked
-    if not was and not any(pool.asked for pool in snapshot.pools):
-        return snapshot
     memory = snapshot.memory
     waits = {pool: known for pool, known in was.items() if pool in deps.policy.pools}
     for pool in snapshot.pools:
@@ -74,16 +66,6 @@ def _refused(deps: Deps, memory: Memory, pool: PoolState, gone: Sequence[AskedNo
         else:
             memory = note_late_refusal(memory, deps.offerings, pool.name, zone, late.reason, late.message, now)
     return memory
-
-
-def stuck_ends(pools: Sequence[PoolState], now: datetime) -> tuple[Finding, ...]:
-    """A finding for each machine that is being ended for so long that something holds it."""
-    return tuple(
-        Finding(subject=f"pool {pool.name}", code="end-stuck", message=STUCK.format(one.instance, one.going))
-        for pool in pools
-        for one in pool.booting
-        if one.going is not None and now - one.going > STUCK_AFTER
-    )
 
 
 def gone_mark(name: str) -> str:
