@@ -1,6 +1,7 @@
-"""Bills that no one here wrote, and ten ways to write one, each held against sums over raw lines."""
+"""Bills that no one here wrote, and sixteen ways to write one, each held against sums over raw lines."""
 
 import csv
+import gzip
 import json
 import re
 from collections import defaultdict
@@ -96,8 +97,16 @@ def _csv(rows: Sequence[Row], path: Path, spelt: Callable[[str], str], prefix: s
         for row in rows:
             tags = {f"{prefix}{key}": value for key, value in row["Tags"].items()}
             at = {name: f"{row[name]:{shapes.get('time', '%Y-%m-%dT%H:%M:%SZ')}}" for name in row if "Period" in name}
-            own = {**row, **at, "Tags": json.dumps(tags), "BillingCurrency": shapes.get("currency", "USD")}
+            told = [{"Key": key, "Value": value} for key, value in tags.items()] if "listed" in shapes else tags
+            own = {**row, **at, "Tags": json.dumps(told), "BillingCurrency": shapes.get("currency", "USD")}
             out.writerow(["NULL" if value is None else value for value in own.values()])
+
+
+def _rewritten(path: Path, name: str, change: Callable[[bytes], bytes]) -> None:
+    """The file that was just written, under another name and as other bytes."""
+    (written,) = path.parent.glob(f"{path.name}.*")
+    path.with_name(f"{path.name}{name}").write_bytes(change(written.read_bytes()))
+    written.unlink()
 
 
 def _parquet(rows: Sequence[Row], path: Path, tags: str, prefix: str) -> None:
@@ -105,9 +114,15 @@ def _parquet(rows: Sequence[Row], path: Path, tags: str, prefix: str) -> None:
         named = {f"{prefix}{key}": value for key, value in row["Tags"].items()}
         if tags == "text":
             return json.dumps(named)
-        return named if tags == "map" else [{"key": key, "value": value} for key, value in named.items()]
+        listed = [{"key": key, "value": value} for key, value in named.items()]
+        return json.dumps(listed) if tags == "list in text" else named if tags == "map" else listed
 
-    kinds = {"text": "VARCHAR", "map": "MAP(VARCHAR, VARCHAR)", "list": "STRUCT(key VARCHAR, value VARCHAR)[]"}
+    kinds = {
+        "text": "VARCHAR",
+        "list in text": "VARCHAR",
+        "map": "MAP(VARCHAR, VARCHAR)",
+        "list": "STRUCT(key VARCHAR, value VARCHAR)[]",
+    }
     columns = {name: "TIMESTAMP" if "Period" in name else "VARCHAR" for name in rows[0]} | {"Tags": kinds[tags]}
     with duckdb.connect() as db:
         db.execute(f"CREATE TABLE t ({', '.join(f'{name} {kind}' for name, kind in columns.items())})")
@@ -123,11 +138,15 @@ def duckdb_map(values: dict[str, str]) -> dict[str, list[str]]:
     return {"key": list(values), "value": list(values.values())}
 
 
+def _utf16(text: bytes) -> bytes:
+    return text.decode().encode("utf-16")
+
+
 def _snake(name: str) -> str:
     return re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
-Writer = Callable[[Sequence[Row], Path], None]
+Writer = Callable[[Sequence[Row], Path], Any]
 DIALECTS: dict[str, Writer] = {
     "CSV": lambda rows, path: _csv(rows, path, str, ""),
     "CSV in small letters": lambda rows, path: _csv(rows, path, str.lower, ""),
@@ -139,7 +158,15 @@ DIALECTS: dict[str, Writer] = {
     "Parquet with a map": lambda rows, path: _parquet(rows, path, "map", ""),
     "Parquet with a list": lambda rows, path: _parquet(rows, path, "list", "user:"),
     "Parquet with text": lambda rows, path: _parquet(rows, path, "text", ""),
-}
+    "CSV with a list as text": lambda rows, path: _csv(rows, path, str, "user:", listed=True),
+    "Parquet with a list as text": lambda rows, path: _parquet(rows, path, "list in text", ""),
+    ".PARQUET": lambda rows, path: (_parquet(rows, path, "map", ""), _rewritten(path, ".PARQUET", bytes)),
+    ".CSV.GZ": lambda rows, path: (_csv(rows, path, str, ""), _rewritten(path, ".CSV.GZ", gzip.compress)),
+    "UTF-16": lambda rows, path: (_csv(rows, path, str, ""), _rewritten(path, ".txt", _utf16)),
+    "UTF-16, packed": lambda rows, path: (
+        _csv(rows, path, str, ""), _rewritten(path, ".csv.gz", lambda text: gzip.compress(_utf16(text)))
+    ),
+}  # fmt: skip
 
 
 def _bill(folder: Path, cluster: str) -> Bill:
@@ -181,7 +208,7 @@ def _of(row: Row) -> str:
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_ten_dialects_come_to_the_sums_of_their_lines(tmp_path: Path, dialect: str, scenario: str) -> None:
+def test_sixteen_dialects_come_to_the_sums_of_their_lines(tmp_path: Path, dialect: str, scenario: str) -> None:
     """Written again, with tags back-filled, a refund, a late line or a plan, for two clusters: to the cent by basis,
     day and node."""
     stays, second = SCENARIOS[scenario]
@@ -192,7 +219,7 @@ def test_ten_dialects_come_to_the_sums_of_their_lines(tmp_path: Path, dialect: s
         assert _sums(_bill(tmp_path, cluster)) == _worked([*stays, *second], cluster)
 
 
-@pytest.mark.parametrize("tags", ["map", "list", "text"])
+@pytest.mark.parametrize("tags", ["map", "list", "text", "list in text"])
 def test_a_csv_beside_parquet_is_one_bill(tmp_path: Path, tags: str) -> None:
     """Two parts of one export, each in its own format."""
     _parquet(FIRST[:7], tmp_path / "bill-1", tags, "")

@@ -11,8 +11,10 @@ parts of one export, unless their lines say that they are the same again.
 https://docs.aws.amazon.com/cur/latest/userguide/dataexports-export-delivery.html
 """
 
+import codecs
 import glob
 import gzip
+import io
 import json
 import re
 import tempfile
@@ -208,7 +210,7 @@ def _grouped(names: Sequence[str]) -> list[tuple[str, ...]]:
 def local_files(names: Sequence[str], objects: Objects) -> Iterator[list[Path]]:
     """Files of a listing on this machine, in their order. Copies are gone after."""
     with tempfile.TemporaryDirectory(prefix="pilotlight-bill-") as folder:
-        yield [_local(name, Path(folder), objects) for name in names]
+        yield [_readable(_local(name, Path(folder), objects), Path(folder)) for name in names]
 
 
 def _current(files: Sequence[Listed], place: Path, objects: Objects) -> list[Listed]:
@@ -285,6 +287,29 @@ def _listed(uri: str, objects: Objects) -> list[Listed]:
 
 def _written(file: Path) -> datetime:
     return datetime.fromtimestamp(file.stat().st_mtime, UTC)
+
+
+def _readable(file: Path, folder: Path) -> Path:
+    """The file itself, or one as DuckDB reads it: what its name ends in says how it is packed, in small letters, and text
+    is in UTF-8."""
+    name = _ENDS.sub(lambda ends: ends[0].lower(), file.name)
+    opened = gzip.open if name.endswith(".gz") else open
+    try:
+        with opened(file, "rb") as packed:
+            if packed.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+                place = Path(tempfile.mkdtemp(dir=folder)) / name
+                packed.seek(0)
+                with io.TextIOWrapper(packed, "utf-16") as text, opened(place, "wb") as out:
+                    while part := text.read(1 << 20):
+                        out.write(part.encode())
+                return place
+    except (EOFError, OSError, zlib.error, UnicodeError):
+        return file  # What is cut off is told where it is read.
+    if name == file.name:
+        return file
+    place = Path(tempfile.mkdtemp(dir=folder)) / name
+    place.symlink_to(file.resolve())
+    return place
 
 
 def _local(uri: str, folder: Path, objects: Objects) -> Path:
