@@ -102,11 +102,16 @@ def _csv(rows: Sequence[Row], path: Path, spelt: Callable[[str], str], prefix: s
             out.writerow(["NULL" if value is None else value for value in own.values()])
 
 
-def _rewritten(path: Path, name: str, change: Callable[[bytes], bytes]) -> None:
-    """The file that was just written, under another name and as other bytes."""
-    (written,) = path.parent.glob(f"{path.name}.*")
-    path.with_name(f"{path.name}{name}").write_bytes(change(written.read_bytes()))
-    written.unlink()
+def _as(name: str, change: Callable[[bytes], bytes], write: "Writer") -> "Writer":
+    """What another writes, under another name and as other bytes."""
+
+    def rewrite(rows: Sequence[Row], path: Path) -> None:
+        write(rows, path)
+        (written,) = path.parent.glob(f"{path.name}.*")
+        path.with_name(f"{path.name}{name}").write_bytes(change(written.read_bytes()))
+        written.unlink()
+
+    return rewrite
 
 
 def _parquet(rows: Sequence[Row], path: Path, tags: str, prefix: str) -> None:
@@ -146,7 +151,7 @@ def _snake(name: str) -> str:
     return re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
-Writer = Callable[[Sequence[Row], Path], Any]
+Writer = Callable[[Sequence[Row], Path], None]
 DIALECTS: dict[str, Writer] = {
     "CSV": lambda rows, path: _csv(rows, path, str, ""),
     "CSV in small letters": lambda rows, path: _csv(rows, path, str.lower, ""),
@@ -160,13 +165,13 @@ DIALECTS: dict[str, Writer] = {
     "Parquet with text": lambda rows, path: _parquet(rows, path, "text", ""),
     "CSV with a list as text": lambda rows, path: _csv(rows, path, str, "user:", listed=True),
     "Parquet with a list as text": lambda rows, path: _parquet(rows, path, "list in text", ""),
-    ".PARQUET": lambda rows, path: (_parquet(rows, path, "map", ""), _rewritten(path, ".PARQUET", bytes)),
-    ".CSV.GZ": lambda rows, path: (_csv(rows, path, str, ""), _rewritten(path, ".CSV.GZ", gzip.compress)),
-    "UTF-16": lambda rows, path: (_csv(rows, path, str, ""), _rewritten(path, ".txt", _utf16)),
-    "UTF-16, packed": lambda rows, path: (
-        _csv(rows, path, str, ""), _rewritten(path, ".csv.gz", lambda text: gzip.compress(_utf16(text)))
-    ),
-}  # fmt: skip
+}
+DIALECTS |= {
+    ".PARQUET": _as(".PARQUET", bytes, DIALECTS["Parquet with a map"]),
+    ".CSV.GZ": _as(".CSV.GZ", gzip.compress, DIALECTS["CSV"]),
+    "UTF-16": _as(".txt", _utf16, DIALECTS["CSV"]),
+    "UTF-16, packed": _as(".csv.gz", lambda text: gzip.compress(_utf16(text)), DIALECTS["CSV"]),
+}
 
 
 def _bill(folder: Path, cluster: str) -> Bill:

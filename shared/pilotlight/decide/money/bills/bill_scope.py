@@ -73,8 +73,9 @@ def scope_bill(source: str, lines: Sequence[Line], rules: Rules, end: datetime, 
 
 
 def _with_currencies(lines: Sequence[Line]) -> list[Line]:
-    """Lines by what their currency is called. One that tells none has the only one of who pays, else of the bill: dollars
-    where no line tells any. A bill's account pays in one; where several are told nobody knows, and it stays empty."""
+    """Lines with their currency's name. One that tells none has the only one of who pays, else of the bill: dollars where
+    no line tells any. An account pays in one; where several are told it stays empty, for nobody knows.
+    """
     told: dict[str, set[str]] = defaultdict(set)
     for line in lines:
         if code := line.currency.strip().upper():
