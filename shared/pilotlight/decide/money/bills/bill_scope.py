@@ -73,8 +73,8 @@ def scope_bill(source: str, lines: Sequence[Line], rules: Rules, end: datetime, 
 
 
 def _with_currencies(lines: Sequence[Line]) -> list[Line]:
-    """Lines with their currency's name. One that tells none has the only one of who pays, else of the bill: dollars where
-    no line tells any. An account pays in one; where several are told it stays empty, for nobody knows.
+    """Lines with their currency's name. One that tells none has the only one of who pays, else of the bill: dollars
+    where no line tells any. An account pays in one; where several are told it stays empty, for nobody knows.
     """
     told: dict[str, set[str]] = defaultdict(set)
     for line in lines:
