@@ -290,8 +290,8 @@ def _written(file: Path) -> datetime:
 
 
 def _readable(file: Path, folder: Path) -> Path:
-    """The file itself, or one as DuckDB reads it: what its name ends in says how it is packed, in small letters, and text
-    is in UTF-8."""
+    """The file itself, or one as DuckDB reads it: with text in UTF-8, and the end of its name, which says how it is
+    packed, in small letters."""
     name = _ENDS.sub(lambda ends: ends[0].lower(), file.name)
     opened = gzip.open if name.endswith(".gz") else open
     try:
