@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -231,3 +232,21 @@ def test_a_csv_beside_parquet_is_one_bill(tmp_path: Path, tags: str) -> None:
     _csv(FIRST[7:], tmp_path / "bill-2", _snake, "user:")
     found = sum((sum(_sums(_bill(tmp_path, cluster)).values()) for cluster in CLUSTERS), Decimal(0))
     assert found == sum((Decimal(row[name]) for row in FIRST for name in COSTS), Decimal(0))
+
+
+@pytest.mark.parametrize(("name", "usd"), [("bill-2", "512.25"), ("bill-1", "7")], ids=["a part", "written again"])
+def test_parts_of_two_formats_are_told_apart_by_their_numbers(tmp_path: Path, name: str, usd: str) -> None:
+    """A node under a plan in one, its disk in the other: both count, unless the number is the same."""
+    _csv([_line(5, "0", "1", EffectiveCost="505.25", SkuId="plan")], tmp_path / "bill-1", str, "")
+    os.utime(tmp_path / "bill-1.csv", (1_700_000_000, 1_700_000_000))
+    _parquet([_line(5, "7", "1", SkuId="disk")], tmp_path / name, "map", "")
+    assert sum(row.amount("effective") or 0 for row in _bill(tmp_path, "ml").days) == Decimal(usd)
+
+
+@pytest.mark.parametrize("name", ["bill-1", "bill-2"])
+def test_the_whole_again_in_another_format_counts_once(tmp_path: Path, name: str) -> None:
+    """Under the same number or the next."""
+    _csv(FIRST, tmp_path / "bill-1", str, "")
+    os.utime(tmp_path / "bill-1.csv", (1_700_000_000, 1_700_000_000))
+    _parquet(FIRST, tmp_path / name, "map", "")
+    assert _sums(_bill(tmp_path, "ml")) == _worked(FIRST, "ml")

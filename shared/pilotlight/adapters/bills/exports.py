@@ -157,7 +157,20 @@ def _groups(files: Sequence[Listed]) -> dict[str, list[Listed]]:
         else:
             name = _without_part(file.uri)
         groups[name].append(file)
+    _join_formats(groups)
     return groups
+
+
+def _join_formats(groups: dict[str, list[Listed]]) -> None:
+    """Make numbered parts of several formats one group; where a number is there in two, it is written again."""
+    formats: dict[str, list[str]] = defaultdict(list)
+    for name in groups:
+        if "#" in name:
+            formats[_ENDS.sub("", name)].append(name)
+    for first, *others in formats.values():
+        parts = [_ENDS.sub("", file.uri) for name in (first, *others) for file in groups[name]]
+        if len({*parts}) == len(parts):
+            groups[first] += [file for name in others for file in groups.pop(name)]
 
 
 def _without_part(uri: str) -> str:
