@@ -143,6 +143,14 @@ def test_each_gpu_is_read_by_the_metric_that_it_has() -> None:
     assert found.metric == "DCGM_FI_PROF_GR_ENGINE_ACTIVE and DCGM_FI_DEV_GPU_UTIL"
 
 
+@pytest.mark.parametrize("percent", [90, 0])
+def test_a_gpu_whose_profiling_stopped_is_read_by_its_utilisation(percent: int) -> None:
+    """Profiling that is paused, by a profiler or a setting, is no GPU that is gone."""
+    found = _fleet({"GR_ENGINE_ACTIVE": [("a", "GPU-1", [0.5])], "GPU_UTIL": [("a", "GPU-1", [percent] * 5)]})
+    assert [list(one.activity) for one in found.series] == [[0.5, *[percent / 100] * 4]]
+    assert found.metric == "DCGM_FI_PROF_GR_ENGINE_ACTIVE and DCGM_FI_DEV_GPU_UTIL"
+
+
 @pytest.mark.parametrize(
     ("measured", "there"), [(5, True), (4, True), (2, True), (1, False)], ids=["now", "a minute", "three", "four"]
 )

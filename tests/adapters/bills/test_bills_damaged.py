@@ -104,6 +104,7 @@ TAGS = {
     "a list of maps": "[MAP {'key': 'team', 'value': 'nlp'}]",
     "a list with more beside": "[{'key': 'team', 'value': 'nlp', 'inherited': true}]",
     "two spellings": "MAP {'Team': 'other', 'team': 'nlp'}",
+    "a list as text": """'[{"key": "team", "value": "nlp"}, {"key": "team", "value": "x"}, {"key": "env"}, 7]'""",
     "two spellings, one blank": "MAP {'team': '', 'Team': 'nlp'}",
 }
 

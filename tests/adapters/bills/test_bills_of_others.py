@@ -1,7 +1,9 @@
-"""Bills that no one here wrote, and ten ways to write one, each held against sums over raw lines."""
+"""Bills that no one here wrote, and sixteen ways to write one, each held against sums over raw lines."""
 
 import csv
+import gzip
 import json
+import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -96,8 +98,21 @@ def _csv(rows: Sequence[Row], path: Path, spelt: Callable[[str], str], prefix: s
         for row in rows:
             tags = {f"{prefix}{key}": value for key, value in row["Tags"].items()}
             at = {name: f"{row[name]:{shapes.get('time', '%Y-%m-%dT%H:%M:%SZ')}}" for name in row if "Period" in name}
-            own = {**row, **at, "Tags": json.dumps(tags), "BillingCurrency": shapes.get("currency", "USD")}
+            told = [{"Key": key, "Value": value} for key, value in tags.items()] if "listed" in shapes else tags
+            own = {**row, **at, "Tags": json.dumps(told), "BillingCurrency": shapes.get("currency", "USD")}
             out.writerow(["NULL" if value is None else value for value in own.values()])
+
+
+def _as(name: str, change: Callable[[bytes], bytes], write: "Writer") -> "Writer":
+    """What another writes, under another name and as other bytes."""
+
+    def rewrite(rows: Sequence[Row], path: Path) -> None:
+        write(rows, path)
+        (written,) = path.parent.glob(f"{path.name}.*")
+        path.with_name(f"{path.name}{name}").write_bytes(change(written.read_bytes()))
+        written.unlink()
+
+    return rewrite
 
 
 def _parquet(rows: Sequence[Row], path: Path, tags: str, prefix: str) -> None:
@@ -105,9 +120,15 @@ def _parquet(rows: Sequence[Row], path: Path, tags: str, prefix: str) -> None:
         named = {f"{prefix}{key}": value for key, value in row["Tags"].items()}
         if tags == "text":
             return json.dumps(named)
-        return named if tags == "map" else [{"key": key, "value": value} for key, value in named.items()]
+        listed = [{"key": key, "value": value} for key, value in named.items()]
+        return json.dumps(listed) if tags == "list in text" else named if tags == "map" else listed
 
-    kinds = {"text": "VARCHAR", "map": "MAP(VARCHAR, VARCHAR)", "list": "STRUCT(key VARCHAR, value VARCHAR)[]"}
+    kinds = {
+        "text": "VARCHAR",
+        "list in text": "VARCHAR",
+        "map": "MAP(VARCHAR, VARCHAR)",
+        "list": "STRUCT(key VARCHAR, value VARCHAR)[]",
+    }
     columns = {name: "TIMESTAMP" if "Period" in name else "VARCHAR" for name in rows[0]} | {"Tags": kinds[tags]}
     with duckdb.connect() as db:
         db.execute(f"CREATE TABLE t ({', '.join(f'{name} {kind}' for name, kind in columns.items())})")
@@ -121,6 +142,10 @@ def _parquet(rows: Sequence[Row], path: Path, tags: str, prefix: str) -> None:
 def duckdb_map(values: dict[str, str]) -> dict[str, list[str]]:
     """A map as DuckDB takes one of Python."""
     return {"key": list(values), "value": list(values.values())}
+
+
+def _utf16(text: bytes) -> bytes:
+    return text.decode().encode("utf-16")
 
 
 def _snake(name: str) -> str:
@@ -139,6 +164,14 @@ DIALECTS: dict[str, Writer] = {
     "Parquet with a map": lambda rows, path: _parquet(rows, path, "map", ""),
     "Parquet with a list": lambda rows, path: _parquet(rows, path, "list", "user:"),
     "Parquet with text": lambda rows, path: _parquet(rows, path, "text", ""),
+    "CSV with a list as text": lambda rows, path: _csv(rows, path, str, "user:", listed=True),
+    "Parquet with a list as text": lambda rows, path: _parquet(rows, path, "list in text", ""),
+}
+DIALECTS |= {
+    ".PARQUET": _as(".PARQUET", bytes, DIALECTS["Parquet with a map"]),
+    ".CSV.GZ": _as(".CSV.GZ", gzip.compress, DIALECTS["CSV"]),
+    "UTF-16": _as(".txt", _utf16, DIALECTS["CSV"]),
+    "UTF-16, packed": _as(".csv.gz", lambda text: gzip.compress(_utf16(text)), DIALECTS["CSV"]),
 }
 
 
@@ -181,7 +214,7 @@ def _of(row: Row) -> str:
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_ten_dialects_come_to_the_sums_of_their_lines(tmp_path: Path, dialect: str, scenario: str) -> None:
+def test_sixteen_dialects_come_to_the_sums_of_their_lines(tmp_path: Path, dialect: str, scenario: str) -> None:
     """Written again, with tags back-filled, a refund, a late line or a plan, for two clusters: to the cent by basis,
     day and node."""
     stays, second = SCENARIOS[scenario]
@@ -192,10 +225,28 @@ def test_ten_dialects_come_to_the_sums_of_their_lines(tmp_path: Path, dialect: s
         assert _sums(_bill(tmp_path, cluster)) == _worked([*stays, *second], cluster)
 
 
-@pytest.mark.parametrize("tags", ["map", "list", "text"])
+@pytest.mark.parametrize("tags", ["map", "list", "text", "list in text"])
 def test_a_csv_beside_parquet_is_one_bill(tmp_path: Path, tags: str) -> None:
     """Two parts of one export, each in its own format."""
     _parquet(FIRST[:7], tmp_path / "bill-1", tags, "")
     _csv(FIRST[7:], tmp_path / "bill-2", _snake, "user:")
     found = sum((sum(_sums(_bill(tmp_path, cluster)).values()) for cluster in CLUSTERS), Decimal(0))
     assert found == sum((Decimal(row[name]) for row in FIRST for name in COSTS), Decimal(0))
+
+
+@pytest.mark.parametrize(("name", "usd"), [("bill-2", "512.25"), ("bill-1", "7")], ids=["a part", "written again"])
+def test_parts_of_two_formats_are_told_apart_by_their_numbers(tmp_path: Path, name: str, usd: str) -> None:
+    """A node under a plan in one, its disk in the other: both count, unless the number is the same."""
+    _csv([_line(5, "0", "1", EffectiveCost="505.25", SkuId="plan")], tmp_path / "bill-1", str, "")
+    os.utime(tmp_path / "bill-1.csv", (1_700_000_000, 1_700_000_000))
+    _parquet([_line(5, "7", "1", SkuId="disk")], tmp_path / name, "map", "")
+    assert sum(row.amount("effective") or 0 for row in _bill(tmp_path, "ml").days) == Decimal(usd)
+
+
+@pytest.mark.parametrize("name", ["bill-1", "bill-2"])
+def test_the_whole_again_in_another_format_counts_once(tmp_path: Path, name: str) -> None:
+    """Under the same number or the next."""
+    _csv(FIRST, tmp_path / "bill-1", str, "")
+    os.utime(tmp_path / "bill-1.csv", (1_700_000_000, 1_700_000_000))
+    _parquet(FIRST, tmp_path / name, "map", "")
+    assert _sums(_bill(tmp_path, "ml")) == _worked(FIRST, "ml")

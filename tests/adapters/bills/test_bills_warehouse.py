@@ -207,9 +207,10 @@ def test_the_third_dialect_comes_to_the_sums_of_a_file(tmp_path: Path) -> None:
     assert (found.horizon, found.findings, found.doubtful, found.notes) == (
         by_file.horizon, by_file.findings, by_file.doubtful, by_file.notes,
     )  # fmt: skip
-    # 10 x 786.400000001, a quarter of 10 x 250, 10 x 0.0000004, data, a credit, two fees and four resources.
+    # 10 x 786.400000001, a quarter of 10 x 250, 10 x 0.0000004, data, two fees and four resources. The credit has no
+    # currency, and the bill has two.
     assert sum((row.usd for row in found.days), Decimal(0)) == Decimal("7864.00000001") + 625 + Decimal("0.000004") + (
-        Decimal("12.5") - Decimal("3.25") + 90 + 22 + Decimal("520.75")
+        Decimal("12.5") + 90 + 22 + Decimal("520.75")
     )
     told = {row.commitment: (row.usd, row.effective_usd, row.list_usd) for row in found.days if row.commitment}
     assert told == {

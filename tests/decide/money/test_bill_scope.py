@@ -157,6 +157,34 @@ def test_a_line_without_a_rate_is_counted_apart_and_stops_nothing() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("others", "usd"),
+    [
+        ([{}], Decimal(10)),
+        ([{"currency": "USD"}], Decimal(20)),
+        ([{"currency": "eur", "amount": Decimal(0)}], Decimal(11)),
+        ([{"currency": "EUR", "payer": "8", "amount": Decimal(0)}], Decimal(11)),
+        ([{"currency": "EUR", "payer": "8", "amount": Decimal(0)}, {"currency": "USD"}], Decimal(20)),
+    ],
+    ids=["none", "dollars", "euros", "another's", "dollars of its own"],
+)
+def test_a_line_without_a_currency_has_that_of_who_pays(others: list[dict[str, Any]], usd: Decimal) -> None:
+    """Else of the whole bill; dollars where no line tells any."""
+    lines = [_line(1, "10", currency=""), *(_line(1, "10", **({"currency": ""} | other)) for other in others)]
+    bill = _bill(*(lines if others != [{}] else lines[:1]), rates=RATES)
+    assert (_usd(bill), bill.findings) == (usd, ())
+
+
+def test_a_line_without_a_currency_beside_several_is_counted_apart() -> None:
+    """It is a finding with its sum, and its day is in doubt."""
+    euros = _line(1, "10", currency="EUR")
+    bill = _bill(*NODES, euros, _line(2, "9", currency=" ", rows=2), rates=RATES)
+    assert (_usd(bill), bill.doubtful) == (Decimal("7876.00"), (FIRST + DAY,))
+    assert [finding.message for finding in bill.findings] == [
+        "2 rows: BillingCurrency is empty, 9.00 in all, and other lines have several: export it with each line"
+    ]
+
+
 def test_what_is_anothers_is_no_finding() -> None:
     """A line of another account that cannot be counted is not ours to mend."""
     odd = _line(2, "5", currency="EUR", account="2", payer="8")

@@ -1,4 +1,4 @@
-"""billing_import over ten dialects, killed before or after any operation of the store: on where it was, to the cent."""
+"""billing_import over every dialect, killed before or after any operation of the store: to the cent in the end."""
 
 import random
 from contextlib import suppress

@@ -95,7 +95,7 @@ variable "google" {
     telemetry = optional(string)
     # What the clouds bill, read by billing_import, which is there then: civo:REGION, focus:gs://BUCKET/PREFIX/*.parquet (it may then read that bucket,
     # which tells it of new files: whoever applies needs storage.buckets.update there), or bigquery:PROJECT.DATASET.TABLE (it may then
-    # read that table, by queries in that project). Left out, budgets count by the meter.
+    # read that table, by queries in that project; authorize a view on the dataset that it reads). Left out, budgets count by the meter.
     bills = optional(string)
     # Where the audit chain is carried, by whom. The account (an e-mail) may then read the decisions and add objects; project: the
     # bucket's, where it is another; locked: with --lock-days. Left out: nobody.

@@ -11,8 +11,10 @@ parts of one export, unless their lines say that they are the same again.
 https://docs.aws.amazon.com/cur/latest/userguide/dataexports-export-delivery.html
 """
 
+import codecs
 import glob
 import gzip
+import io
 import json
 import re
 import tempfile
@@ -155,7 +157,20 @@ def _groups(files: Sequence[Listed]) -> dict[str, list[Listed]]:
         else:
             name = _without_part(file.uri)
         groups[name].append(file)
+    _join_formats(groups)
     return groups
+
+
+def _join_formats(groups: dict[str, list[Listed]]) -> None:
+    """Make numbered parts of several formats one group; where a number is there in two, it is written again."""
+    formats: dict[str, list[str]] = defaultdict(list)
+    for name in groups:
+        if "#" in name:
+            formats[_ENDS.sub("", name)].append(name)
+    for first, *others in formats.values():
+        parts = [_ENDS.sub("", file.uri) for name in (first, *others) for file in groups[name]]
+        if len({*parts}) == len(parts):
+            groups[first] += [file for name in others for file in groups.pop(name)]
 
 
 def _without_part(uri: str) -> str:
@@ -208,7 +223,7 @@ def _grouped(names: Sequence[str]) -> list[tuple[str, ...]]:
 def local_files(names: Sequence[str], objects: Objects) -> Iterator[list[Path]]:
     """Files of a listing on this machine, in their order. Copies are gone after."""
     with tempfile.TemporaryDirectory(prefix="pilotlight-bill-") as folder:
-        yield [_local(name, Path(folder), objects) for name in names]
+        yield [_readable(_local(name, Path(folder), objects), Path(folder)) for name in names]
 
 
 def _current(files: Sequence[Listed], place: Path, objects: Objects) -> list[Listed]:
@@ -285,6 +300,29 @@ def _listed(uri: str, objects: Objects) -> list[Listed]:
 
 def _written(file: Path) -> datetime:
     return datetime.fromtimestamp(file.stat().st_mtime, UTC)
+
+
+def _readable(file: Path, folder: Path) -> Path:
+    """The file itself, or one as DuckDB reads it: with text in UTF-8, and the end of its name, which says how it is
+    packed, in small letters."""
+    name = _ENDS.sub(lambda ends: ends[0].lower(), file.name)
+    opened = gzip.open if name.endswith(".gz") else open
+    try:
+        with opened(file, "rb") as packed:
+            if packed.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+                place = Path(tempfile.mkdtemp(dir=folder)) / name
+                packed.seek(0)
+                with io.TextIOWrapper(packed, "utf-16") as text, opened(place, "wb") as out:
+                    while part := text.read(1 << 20):
+                        out.write(part.encode())
+                return place
+    except (EOFError, OSError, zlib.error, UnicodeError):
+        return file  # What is cut off is told where it is read.
+    if name == file.name:
+        return file
+    place = Path(tempfile.mkdtemp(dir=folder)) / name
+    place.symlink_to(file.resolve())
+    return place
 
 
 def _local(uri: str, folder: Path, objects: Objects) -> Path:

@@ -4,7 +4,7 @@ WITH charge AS (
     TRY_CAST(BilledCost AS DECIMAL(38, 12)) AS usd,
     ChargePeriodStart AS since,
     ChargePeriodEnd AS until,
-    COALESCE(BillingCurrency, 'USD') AS currency,
+    COALESCE(BillingCurrency, '') AS currency,
     COALESCE(
       NULLIF(ELEMENT_AT(Tags, 'pilotlight.dev/team'), ''),
       NULLIF(ELEMENT_AT(Tags, 'team'), ''),

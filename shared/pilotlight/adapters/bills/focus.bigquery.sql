@@ -4,7 +4,7 @@ WITH charge AS (
     SAFE_CAST(BilledCost AS BIGNUMERIC(38, 12)) AS usd,
     ChargePeriodStart AS since,
     ChargePeriodEnd AS until,
-    COALESCE(BillingCurrency, 'USD') AS currency,
+    COALESCE(BillingCurrency, '') AS currency,
     COALESCE(
       NULLIF(
         (

@@ -33,6 +33,7 @@ from pilotlight.adapters.bills.focus_query import (
     quote_name,
     reach_query,
     sums_query,
+    tags_of_list,
 )
 from pilotlight.adapters.object_store import Objects
 from pilotlight.decide.money.bills.bill_scope import Rules, join_files, scope_bill
@@ -286,7 +287,9 @@ def _view(
     for column, kind in zip(rows.columns, map(str, rows.types), strict=True):
         own = NAMES.get(column.replace("_", "").lower(), column)
         value = quote_name(column)
-        if own == "Tags" and as_text and (kind.startswith("MAP") or kind.endswith("[]")):
+        if own == "Tags" and kind == "VARCHAR":
+            value = tags_of_list(value)
+        elif own == "Tags" and as_text and (kind.startswith("MAP") or kind.endswith("[]")):
             value = f"map_from_entries({value})" if kind.endswith("[]") else value
             value = f"CAST(to_json({value}) AS VARCHAR)"
         asked.append(f"{value} AS {quote_name(own)}")

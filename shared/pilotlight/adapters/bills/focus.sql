@@ -6,7 +6,7 @@ WITH charge AS (
         TRY_CAST(BilledCost AS DECIMAL(38, 12)) AS usd,
         ChargePeriodStart AS since,
         ChargePeriodEnd AS until,
-        COALESCE(BillingCurrency, 'USD') AS currency,
+        COALESCE(BillingCurrency, '') AS currency,
         COALESCE(
             NULLIF(Tags['pilotlight.dev/team'], ''), NULLIF(Tags['team'], ''), NULLIF(Tags['Team'], ''),
             NULLIF(Tags['user:team'], ''), NULLIF(Tags['user:Team'], ''), ''

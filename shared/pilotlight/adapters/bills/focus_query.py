@@ -75,7 +75,7 @@ def sums_query(columns: Columns, rules: Rules, detail: Detail = "all") -> str:
             TRY_CAST("BilledCost" AS DECIMAL(38, 15)) AS usd,
             {_moment(columns, "ChargePeriodStart")} AS since,
             {_moment(columns, "ChargePeriodEnd")} AS until,
-            COALESCE({_text(columns, "BillingCurrency")}, '{CURRENCY}') AS currency,
+            COALESCE({_text(columns, "BillingCurrency")}, '') AS currency,
             {_named(columns)},
             [{tags}]::VARCHAR[] AS tags,
             COALESCE({_text(columns, "ChargeCategory")}, 'Usage') = 'Usage' AS usage,
@@ -245,6 +245,16 @@ def _tags_of(kind: str, names: Sequence[str]) -> list[str]:
     return []
 
 
+def tags_of_list(text: str) -> str:
+    """Tags in text: where they are a list of keys and values, as the object that they come to."""
+    key, value = (
+        f"to_json(COALESCE(json_extract_string(tag, '$.{name}'), json_extract_string(tag, '$.{name.title()}')))"
+        for name in ("key", "value")
+    )
+    each = f"list_transform(json_extract(TRY_CAST({text} AS JSON), '$[*]'), lambda tag: {key} || ':' || {value})"
+    return f"CASE WHEN {text} LIKE '[%' THEN '{{' || list_aggregate({each}, 'string_agg', ',') || '}}' ELSE {text} END"
+
+
 def quote_name(name: str) -> str:
     """A column's name in a query."""
     return '"' + name.replace('"', '""') + '"'
@@ -274,7 +284,7 @@ def node_query(columns: Columns, *, several: bool) -> str:
             {_moment(columns, "ChargePeriodEnd")} AS until,
             {_instance(columns)} AS instance,
             COALESCE({_tag(columns, POOL_TAGS)}, '') AS pool,
-            upper(trim(COALESCE({_text(columns, "BillingCurrency")}, '{CURRENCY}'))) AS currency,
+            COALESCE(NULLIF(upper(trim({_text(columns, "BillingCurrency")})), ''), '{CURRENCY}') AS currency,
             COALESCE({_text(columns, "ChargeCategory")}, 'Usage') AS category,
             COALESCE(regexp_matches({_text(columns, "ChargeDescription")}, '(?i)data transfer|egress'), false) AS moved,
             COALESCE({covered}, false) AS covered,

@@ -88,7 +88,7 @@ def _line(row: Sequence[str | None], tags: int) -> Line:
         account=account,
         payer=payer,
         tags=tuple(head[6 : 6 + tags]),
-        currency=currency or "USD",
+        currency=currency or "",
         doubt=1 if amount and usd is None else int(doubt or 0),
         amount=usd,
         rows=int(charges or 0),

@@ -63,14 +63,15 @@ class PrometheusTelemetry:
     def _activity(
         self, start_s: float, end_s: float, step_s: Seconds, containers: dict[Key, str], of_step: str
     ) -> tuple[Rows, list[str]]:
-        """Each device's, by the best metric that it has, and the metrics that were read."""
+        """Each device's, by the best metric that it has at the time, and the metrics that were read."""
         rows, metrics = Rows(), list[str]()
         for name, scale in ACTIVITY:
             found = self.rows(name, start_s, end_s, step_s, scale, 1.0, containers, of_step)
             _look_at_scale(name, scale, found)
             there = {*rows, *((pod, device.rpartition("/")[0]) for pod, device in rows)}  # Slices are of a device.
             odd = _shares_beside_percents(scale, found)
-            more = {key: row for key, row in found.items() if key not in there and key not in odd}
+            more = {key: row for key, row in found.items() if key not in odd and (key in rows or key not in there)}
+            more = {key: whole for key, row in more.items() if (whole := _filled(rows.get(key), row)) != rows.get(key)}
             told = (
                 f" (without {count_of(len(odd), 'GPU')} that may be told in shares of 1, not in percent)" if odd else ""
             )
@@ -109,6 +110,11 @@ class PrometheusTelemetry:
                     if 0 <= n < count and 0 <= value <= most and not row[n] >= value:
                         row[n] = value
         return {key: row for key, row in rows.items() if any(value == value for value in row)}
+
+
+def _filled(better: list[float] | None, row: list[float]) -> list[float]:
+    """What the better metric tells, and the row's where it tells nothing."""
+    return row if better is None else [b if b == b else r for b, r in zip(better, row, strict=True)]
 
 
 def _look_at_scale(name: str, scale: float, rows: Rows) -> None:

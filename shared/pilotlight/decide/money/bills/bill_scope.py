@@ -51,6 +51,7 @@ class Rules(NamedTuple):
 
 def scope_bill(source: str, lines: Sequence[Line], rules: Rules, end: datetime, *, dropped: int = 0) -> Bill:
     """The cluster's bill of lines up to ``end``. ``dropped`` says how many files were not read: they are replaced."""
+    lines = _with_currencies(lines)
     names = {*rules.pools, *rules.pools.values()}
     tagged = any(line.pool in names for line in lines)
     ties = [(line, _tie(line, rules, tagged=tagged)) for line in lines]
@@ -69,6 +70,23 @@ def scope_bill(source: str, lines: Sequence[Line], rules: Rules, end: datetime, 
         notes=(*_notes(left_out, rules.rates, dropped), *_committed(days)),
         doubtful=_doubtful(days, uncounted, left_out),
     )
+
+
+def _with_currencies(lines: Sequence[Line]) -> list[Line]:
+    """Lines with their currency's name. One that tells none has the only one of who pays, else of the bill: dollars
+    where no line tells any. An account pays in one; where several are told it stays empty, for nobody knows.
+    """
+    told: dict[str, set[str]] = defaultdict(set)
+    for line in lines:
+        if code := line.currency.strip().upper():
+            told[line.payer].add(code)
+    every = set[str]().union(*told.values()) or {DOLLARS}
+
+    def known(line: Line) -> str:
+        of = told.get(line.payer, every)
+        return line.currency.strip() or (next(iter(of)) if len(of) == 1 else "")
+
+    return [line._replace(currency=known(line)) for line in lines]
 
 
 def _tie(line: Line, rules: Rules, *, tagged: bool) -> Tie:
@@ -168,6 +186,10 @@ def _doubts(uncounted: Sequence[Line]) -> tuple[Finding, ...]:
         amount = sum((line.amount or ZERO for line in lines), ZERO)
         rows = sum(line.rows for line in lines)
         why = f"BillingCurrency is {currency[:20]!r}, {amount:.2f} in all, without a rate: add it to prices.currencies"
+        if not currency:
+            why = (
+                f"BillingCurrency is empty, {amount:.2f} in all, and other lines have several: export it with each line"
+            )
         found.append(_finding(f"{count_of(rows, 'row')}: {why}"))
     return tuple(found)
 
