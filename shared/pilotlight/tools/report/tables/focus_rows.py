@@ -51,7 +51,12 @@ COLUMNS: Mapping[str, Kind] = {
 
 OURS = "Pilotlight"
 PRICING = {"on-demand": "Standard", "spot": "Dynamic"}
-SAYS = {"used": "held by", "idle": "lit and held by nobody", "shared": "boot, minimum or increment, nobody's"}
+SAYS = {
+    "used": "held by",
+    "idle": "lit and held by nobody",
+    "shared": "boot, minimum or increment, nobody's",
+    "commitment": "commitment that no node used",
+}
 
 Part = tuple[MeterDay, CostLine, str, Amount]
 
@@ -225,7 +230,7 @@ def _periods(row: _Row) -> dict[str, str]:
 def _description(row: _Row, machine: str) -> str:
     line = row.line
     if line.kind == "commitment":
-        return "price of commitments" if line.instance_type == COMMITMENTS["fee"] else "commitment that no node used"
+        return "price of commitments" if line.instance_type == COMMITMENTS["fee"] else SAYS[line.kind]
     held = ", ".join(part for part in (line.team, line.project, line.workload_class, row.pod) if part)
     return f"{machine} {line.capacity_type}: {SAYS[line.kind]}{f' {held}' if held else ''}"
 
