@@ -1,5 +1,6 @@
 """Off-hours: in a rule's time pods of classes that consent leave a pool, told before, as their budgets allow."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,7 +8,10 @@ from stage import START, Stage
 
 from pilotlight.facts.limits.rule_policy import Rule, RuleSet, RuleTime, RuleWhen
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
+from pilotlight.facts.workload import Toleration
 from pilotlight.flow.interruption.drain_all import carry_on
+from pilotlight.units import Seconds
+from pilotlight.world.world_cluster import WorldCluster
 
 EVENING = RuleWhen(time=RuleTime(start="14:00", end="20:00"))
 OFF = Rule(name="off-hours", when=EVENING, does=RuleSet(avoid={"one": ("batch",)}, evict=True))
@@ -16,11 +20,13 @@ OFF = Rule(name="off-hours", when=EVENING, does=RuleSet(avoid={"one": ("batch",)
 class Evening(Stage):
     """A pool that batch work leaves from 14:00 to 20:00, and a pod that works there from noon on."""
 
-    def __init__(self, *, may_move: tuple[Any, ...] = ("off-hours",), pool: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, *, may_move: tuple[Any, ...] = ("off-hours",), pool: dict[str, Any] | None = None, **traits: Any
+    ) -> None:
         batch = ClassPolicy(gpu_models="any", idle_timeout=300, may_move=may_move)
         pools = {"one": PoolPolicy(instance_type="one", max=5, **(pool or {}))}
         super().__init__(pools=pools, classes={"batch": batch}, rules=(OFF,))
-        self.submit("p", run_s=20 * 3600, workload_class="batch")
+        self.submit("p", run_s=20 * 3600, workload_class="batch", **traits)
 
     def until(self, hour: int, minute: int = 0) -> None:
         """Play up to a time of day, rescues beside reconciles."""
@@ -74,3 +80,25 @@ def test_a_disruption_budget_keeps_its_pod() -> None:
     (node,) = stage.deps.observe().nodes
     assert node.schedulable
     assert len([what for what in stage.said if "it goes when" in what]) == 1
+
+
+class Counting(WorldCluster):
+    """Counts the evictions that are asked for."""
+
+    evicted = 0
+
+    def evict(self, namespace: str, pod: str, uid: str, grace_s: Seconds | None = None) -> None:
+        """One more."""
+        self.evicted += 1
+        super().evict(namespace, pod, uid, grace_s)
+
+
+def test_a_pod_that_comes_back_to_its_closed_node_is_evicted_once() -> None:
+    """It tolerates everything, so its copy binds there again: it works on, and the node takes pods again afterwards."""
+    stage = Evening(tolerations=(Toleration(operator="Exists"),))
+    cluster = Counting(stage.world)
+    stage.deps = replace(stage.deps, cluster=cluster)
+    stage.until(16)
+    assert cluster.evicted == 1
+    (node,) = stage.deps.observe().nodes
+    assert (node.schedulable, len(node.gpu_pods)) == (True, 1)

@@ -20,6 +20,8 @@ from pilotlight.facts.interruption.interruption import (
     LEAD_S,
     NOTICE_S,
     OFF_HOURS,
+    RENEW,
+    SICK,
     STOP_KINDS,
     UNFUNDED,
     Interruption,
@@ -160,6 +162,10 @@ _ORDER = {"cordon": 0, "checkpoint": 1, "replace": 2, "evict": 3, "release": 4, 
 """Of steps that are due at once: what needs no cloud first, for a cloud may take its time."""
 
 
+_UNFORCED = (RENEW, SICK, OFF_HOURS)
+"""Moves of our own that end with what has not moved by then."""
+
+
 def _doubted(found: Interruption, node: Node, first: datetime, end: datetime) -> list[Move]:
     """Moves of a node for a word that nobody confirms: nothing is bought in its place, and nothing of it is
     given back; it is closed shortly before the first pod must leave, and opened when it was not taken."""
@@ -196,7 +202,7 @@ def _of_group(found: Interruption, group: Movers, end: datetime, ready: datetime
         moves += [
             Move(at=start, do="checkpoint", subject=p.uid, why=f"takes {human(group.takes_s)}", usd=group.usd)
             for p in group.pods
-            if p.key not in found.asked
+            if p.key not in found.asked and not _came_back(found, p)
         ]
         latest = max(latest, min(safe, end))
     elif found.kind in _AT_ONCE:
@@ -212,7 +218,7 @@ def _of_group(found: Interruption, group: Movers, end: datetime, ready: datetime
     moves += [
         Move(at=at, do="evict", subject=p.uid, why=why, by=latest, usd=group.usd)
         for p in group.pods
-        if p.key not in found.evicted and not _stays(found)
+        if _leaves(found, p)
     ]
     return moves
 
@@ -224,6 +230,20 @@ def _of_others(found: Interruption, node: Node, end: datetime, busy: bool) -> It
             latest = max(found.begin, end - timedelta(seconds=pod.grace_s))
             at = max(found.begin, latest - timedelta(seconds=RETRY_S)) if busy else found.begin
             yield Move(at=at, do="evict", subject=pod.uid, why="its node ends", by=latest)
+
+
+def _leaves(found: Interruption, pod: BoundPod) -> bool:
+    """True for a pod that is to be evicted, and was not."""
+    return not (pod.key in found.evicted or _stays(found) or _came_back(found, pod))
+
+
+def _came_back(found: Interruption, pod: BoundPod) -> bool:
+    """True for a pod that bound to a node which nothing forces empty after the first had to leave: it tolerates that
+    the node is closed, and so would its copies, one after another."""
+    if found.kind not in _UNFORCED or not found.evicted:
+        return False
+    first = min(found.evicted.values()).replace(microsecond=0)  # Clusters tell whole seconds.
+    return pod.started_at is None or pod.started_at >= first
 
 
 def _stays(found: Interruption) -> bool:
