@@ -86,8 +86,8 @@ def test_an_adapter_that_asks_twice_by_other_names_is_caught(monkeypatch: pytest
             return change(api, deadline, path.partition("?")[0], shape, anew, OPEN)
 
     monkeypatch.setattr(GoogleRest, "change", twice)
-    with on_gke(3, patch=monkeypatch):
-        found = broken(run(3, 16, MORE))
+    with on_gke(71, patch=monkeypatch):
+        found = broken(run(71, 16, MORE))
     assert any("double_buys" in each for each in found)
 
 
