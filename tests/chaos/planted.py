@@ -204,13 +204,13 @@ BUGS = {
         test="tests/adapters/channels/test_hook_addresses.py",
     ),
     "what GKE has taken on counts once it is listed": Bug(
-        "adapters.pools.gke.pools:GkePools._state",
+        "adapters.pools.gke.pool_states:state_at",
         "desired=sum(seen.size for seen in every)",
         "desired=sum(len(seen.instances) for seen in every)",
         test="tests/adapters/pools/gke/test_gke_groups.py::test_done_is_not_even_listed",
     ),
     "what a group of GKE's tries for ever is not called off": Bug(
-        "adapters.pools.gke.pools:GkePools._state",
+        "adapters.pools.gke.pool_states:state_at",
         "refused=ours,",
         "",
         test="tests/flow/clouds/test_on_gke.py::test_what_could_not_be_made_is_called_off_and_its_pod_goes_elsewhere",
@@ -229,12 +229,12 @@ BUGS = {
     ),
     "a node pool of GKE's in two colours is bought from": Bug(
         "adapters.pools.gke.closed:why_closed",
-        'pool.status not in STEADY or phase not in ("", "PHASE_UNSPECIFIED")',
+        "pool.status not in STEADY or upgraded",
         "False",
         test="tests/flow/clouds/test_on_gke.py::test_a_pool_that_gke_upgrades_is_left_alone_and_says_why",
     ),
     "an instance of GKE's is as old as the look at it": Bug(
-        "adapters.pools.gke.pools:GkePools._state",
+        "adapters.pools.gke.pool_states:_booting",
         "seen.made.get(one.called) or now",
         "now",
         test="tests/adapters/pools/gke/test_gke_groups.py::test_a_name_that_is_used_again_has_the_age_of_what_is_there",
@@ -259,8 +259,8 @@ BUGS = {
     ),
     "a claim that waits for ever is not called off": Bug(
         "adapters.pools.karpenter:KarpenterPools._state",
-        "[claim for claim in live if claim.metadata.name in late]",
-        "[]",
+        "refused=refused,",
+        "refused=(),",
         test="tests/flow/clouds/test_on_karpenter.py::test_a_claim_that_waits_for_ever_is_called_off_and_its_pod_goes_elsewhere",
     ),
     "a purchase that broke in the middle says that nothing was bought": Bug(
@@ -282,7 +282,7 @@ BUGS = {
         test="tests/adapters/pools/gke/test_gke_reservations.py::test_a_full_reservation_is_not_asked_for_what_it_has_not",
     ),
     "what another hand waits for at GKE is called off": Bug(
-        "adapters.pools.gke.pools:_is_ours",
+        "adapters.pools.gke.pool_states:is_ours",
         "is not None",
         "is not None or True",
         test="tests/adapters/pools/gke/test_gke_groups.py::test_what_another_hand_made_counts_and_is_not_called_off",

@@ -86,8 +86,8 @@ def test_an_adapter_that_asks_twice_by_other_names_is_caught(monkeypatch: pytest
             return change(api, deadline, path.partition("?")[0], shape, anew, OPEN)
 
     monkeypatch.setattr(GoogleRest, "change", twice)
-    with on_gke(3, patch=monkeypatch):
-        found = broken(run(3, 16, MORE))
+    with on_gke(71, patch=monkeypatch):
+        found = broken(run(71, 16, MORE))
     assert any("double_buys" in each for each in found)
 
 
@@ -111,7 +111,7 @@ def test_gke_s_own_faults_are_met() -> None:
     """Made after it was DONE or never, old errors and several, two colours, another hand, pools that close, groups and
     lists that are not told whole: two seeds meet each of them."""
     met: Counter[str] = Counter()
-    for seed in (9, 14):
+    for seed in (9, 13):
         with pytest.MonkeyPatch.context() as patch, on_gke(seed, patch=patch) as projects:
             assert broken(run(seed, 16, MORE)) == []
         met = sum((gke.met for gke in projects), met)
@@ -121,7 +121,7 @@ def test_gke_s_own_faults_are_met() -> None:
 
 AMID_BUGS = {
     "an old error of an instance of GKE's refuses it": (on_gke, 15),
-    "an instance that is only a name is paid for": (on_gke, 4),
+    "an instance that is only a name is paid for": (on_gke, 1),
 }
 
 
