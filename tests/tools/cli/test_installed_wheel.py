@@ -25,9 +25,9 @@ TRACE = "job_id,submit_s,duration_s,gpus,gpu_milli,gpu_spec,vc,priority,group\na
 ORIGINAL = (
     "name,num_gpu,creation_time,deletion_time,scheduled_time,qos,cpu_milli,memory_mib,gpu_milli,gpu_spec,pod_phase\n"
 )
-EXEC = """
+OIDC = """
 {clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}],
- users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: "false"}}}],
+ users: [{name: u, user: {auth-provider: {name: oidc, config: {idp-issuer-url: https://id.example.com}}}}],
  contexts: [{name: x, context: {cluster: c, user: u}}], current-context: x}
 """
 MAIL = """
@@ -58,22 +58,22 @@ COMMANDS: dict[str, tuple[str, Said]] = {
     "init": ("--pods {held}/examples/cluster/pods.json --nodes {held}/examples/cluster/nodes.json", Said()),
     "plan": ("--pods {held}/examples/cluster/pods.json --nodes {held}/examples/cluster/nodes.json", Said()),
     "preempt": ("--pods {held}/examples/cluster/pods.json --nodes {held}/examples/cluster/nodes.json", Said()),
-    "doctor": ("--kubeconfig exec.yaml", lacks("kubernetes")),
+    "doctor": ("--kubeconfig oidc.yaml", lacks("kubernetes")),
     "check": ("{held}/policies/cost.yaml", Said()),
     "schema": ("", Said()),
     "send": ("{held}/events/samples/kubernetes/failed_scheduling.json --dry-run", Said()),
-    "reconcile": ("--kubeconfig exec.yaml --dry-run", lacks("kubernetes")),
-    "connect": ("--kubeconfig exec.yaml --dry-run", lacks("kubernetes")),
+    "reconcile": ("--kubeconfig oidc.yaml --dry-run", lacks("kubernetes")),
+    "connect": ("--kubeconfig oidc.yaml --dry-run", lacks("kubernetes")),
     "pause": ("--reason trying", Said(2, "nothing is set up here")),
     "resume": ("", Said(2, "nothing is set up here")),
     "approve": ("01782864000000-723475b2", Said(2, "nothing is set up here")),
     "pools": ("", Said(2, "nothing is set up here")),
     "gpus": ("", Said(2, "nothing is set up here")),
-    "takeover": ("--kubeconfig exec.yaml --dry-run", Said(2, "PILOTLIGHT_POOLS")),
-    "handback": ("--kubeconfig exec.yaml --dry-run", lacks("kubernetes")),
-    "uninstall": ("--kubeconfig exec.yaml --dry-run", lacks("kubernetes")),
-    "kueue take": ("research --kubeconfig exec.yaml --dry-run", lacks("kubernetes")),
-    "kueue handback": ("--kubeconfig exec.yaml --dry-run", lacks("kubernetes")),
+    "takeover": ("--kubeconfig oidc.yaml --dry-run", Said(2, "PILOTLIGHT_POOLS")),
+    "handback": ("--kubeconfig oidc.yaml --dry-run", lacks("kubernetes")),
+    "uninstall": ("--kubeconfig oidc.yaml --dry-run", lacks("kubernetes")),
+    "kueue take": ("research --kubeconfig oidc.yaml --dry-run", lacks("kubernetes")),
+    "kueue handback": ("--kubeconfig oidc.yaml --dry-run", lacks("kubernetes")),
     "manifests placement": ("", Said()),
     "manifests rules": ("", Said()),
     "manifests quota": ("", Said(2, "no budget of the policy is of a team")),
@@ -95,7 +95,7 @@ COMMANDS: dict[str, tuple[str, Said]] = {
     "waste": ("--prometheus http://127.0.0.1:1 --price 3", Said(1, "is that a Prometheus?")),
     "runs": ("trace.csv", Said()),
     "tune": ("trace.csv --values 1,2 --against keda --processes 1", Said()),
-    "lift": ("--kubeconfig exec.yaml --dry-run", lacks("kubernetes")),
+    "lift": ("--kubeconfig oidc.yaml --dry-run", lacks("kubernetes")),
     "conformance": ("--cloud civo --pool t4 --max-usd 2 --dry-run", Said(2, "PILOTLIGHT_POOLS")),
     "why": ("ml-research/train-0", Said(2, "nothing is set up here")),
     "report": ("--html month.html", Said()),
@@ -196,7 +196,7 @@ def home(tmp_path: Path) -> Path:
     """A folder with what the commands below are given."""
     (tmp_path / "trace.csv").write_text(TRACE)
     (tmp_path / "original.csv").write_text(ORIGINAL + "p,1,0,600,10,LS,1000,1024,1000,,Succeeded\n")
-    (tmp_path / "exec.yaml").write_text(EXEC)
+    (tmp_path / "oidc.yaml").write_text(OIDC)
     (tmp_path / "mail.yaml").write_text(MAIL)
     (tmp_path / "in.jsonl").write_text("")
     return tmp_path
