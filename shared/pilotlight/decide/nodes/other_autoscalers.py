@@ -51,7 +51,7 @@ def others_at(policy: Policy, view: ClusterView, pools: Sequence[PoolState], now
 
 
 def _gives(policy: Policy, state: PoolState) -> Sequence[str]:
-    """What goes back from a pool that its cloud alone keeps from being bought from."""
+    """Instances that go back from a pool which its cloud alone keeps from being bought from."""
     if state.rules is None or state.rules.handed_back or state.name in policy.gates or not _closed(policy, state):
         return ()
     return state.rules.gives

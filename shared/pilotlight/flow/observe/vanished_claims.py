@@ -1,4 +1,4 @@
-"""What was asked for by a name and is gone before it was a node, not by us: a refusal of what it was bought as.
+"""Claims that were asked for by name and went before they were nodes, not by us: each is a refusal of its offering.
 
 Karpenter deletes a claim at once where its provider has no machine or its node class is not ready, after 5 minutes
 without a launch, and after 15 without a node: its deadlines come before ours. It says why in an Event, which may be
@@ -38,9 +38,7 @@ def with_vanished(deps: Deps, snapshot: Snapshot) -> Snapshot:
     if (memory.asked, memory.backoffs) == (was, snapshot.memory.backoffs):
         return snapshot
     lasting = replace(snapshot.was.memory, asked=memory.asked, backoffs=memory.backoffs)
-    return replace(
-        snapshot, memory=memory, was=ledger.remember(deps.state, deps.name, snapshot.was, lasting)
-    )  # fmt: skip
+    return replace(snapshot, memory=memory, was=ledger.remember(deps.state, deps.name, snapshot.was, lasting))
 
 
 def _refused(deps: Deps, memory: Memory, pool: PoolState, gone: Sequence[AskedNode], now: datetime) -> Memory:
@@ -69,5 +67,5 @@ def _refused(deps: Deps, memory: Memory, pool: PoolState, gone: Sequence[AskedNo
 
 
 def gone_mark(name: str) -> str:
-    """What a claim that is gone is marked as heard by, with its zone."""
+    """Mark of a claim whose end was heard; its note is the zone."""
     return f"{name}/gone"

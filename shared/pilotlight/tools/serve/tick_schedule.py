@@ -86,7 +86,7 @@ def _begun(app: "App", name: str, for_s: Seconds) -> datetime | None:
 
 
 class _Faults:
-    """What goes wrong again and again, told once a minute."""
+    """Errors that repeat: each is told once a minute."""
 
     def __init__(self) -> None:
         self._told: tuple[str, float] | None = None
