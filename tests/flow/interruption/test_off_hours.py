@@ -9,7 +9,9 @@ from stage import START, Stage
 from pilotlight.facts.limits.rule_policy import Rule, RuleSet, RuleTime, RuleWhen
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import Toleration
+from pilotlight.flow.cycle.planning import preview
 from pilotlight.flow.interruption.drain_all import carry_on
+from pilotlight.tools.glance.drained_nodes import with_drains
 from pilotlight.units import Seconds
 from pilotlight.world.world_cluster import WorldCluster
 
@@ -54,6 +56,23 @@ def test_pods_leave_as_the_time_begins_and_nothing_is_bought_until_it_ends() -> 
     assert stage.world.launches == 1
     stage.until(20, 15)
     assert (stage.world.launches, len(stage.world.running)) == (2, 1)
+
+
+def test_status_tells_of_a_node_under_way_why_it_goes() -> None:
+    """From the first eviction on that is the off-hours, and never that it idles for its break-even."""
+    stage = Evening()
+    stage.world.evictions.lingers = True
+    stage.until(13, 59)
+    told = []
+    while stage.world.clock.now() < START.replace(hour=14, minute=10):
+        stage.wait(5)
+        snapshot, plan = preview(stage.deps, releases=True)
+        told += [(node.verdict, node.why) for node in with_drains(stage.deps, snapshot, plan).nodes]
+        if stage.world.clock.now().second == 0:
+            carry_on(stage.deps)
+    goes = "off-hours: it goes when its pods have left"
+    assert {why for _, why in told if "idle" in why} == set()
+    assert {("keep", f"busy: ml/p holds GPUs; {goes}"), ("release", goes)} <= set(told)
 
 
 STAYS: dict[str, dict[str, Any]] = {

@@ -127,6 +127,11 @@ def test_ctrl_c_while_it_imports_is_one_line(tmp_path: Path, package: str, words
             "No such command 'instal': the chart installs it, from a clone. First make image builds the image ",
         ),
         (["unistall"], "No such command 'unistall'. Did you mean 'uninstall'?; see pilotlight --help"),
+        (["stauts"], "No such command 'stauts'. Did you mean 'stats' or 'status'?; see pilotlight --help"),
+        (
+            ["status", "--context", "prod"],
+            "No such option: --context: PILOTLIGHT_API=kubeconfig:PATH#CONTEXT names the cluster; see pilotlight ",
+        ),
         (["nosuch"], "No such command 'nosuch'; see pilotlight --help"),
         (["pause"], "Missing option '--reason'; see pilotlight pause --help"),
         (["serve", "--port", "99999"], "Invalid value for '--port': "),

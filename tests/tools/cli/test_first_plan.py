@@ -16,5 +16,5 @@ def test_uvx_prints_a_first_plan_and_leaves_nothing_in_the_folder(tmp_path: Path
             pytest.skip(f"PyPI cannot be reached: {offline}")
     first, again = ([line for line in text.splitlines() if not line.startswith("Dry run at ")] for text in printed)
     assert first == again
-    assert "  buy       3 nodes, $66.07/h: 2 x a100/p4d.24xlarge/on-demand" in "\n".join(first)
+    assert "  buy       3 nodes, $66.066/h: 2 x a100/p4d.24xlarge/on-demand" in "\n".join(first)
     assert steps[0].size < first_plan.LARGEST

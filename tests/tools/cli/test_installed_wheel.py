@@ -238,7 +238,7 @@ def test_the_first_plan_comes_from_the_wheel_alone(installed: Installed, tmp_pat
     printed, said = process.communicate(timeout=HANGS_S)
     assert (process.returncode, said) == (0, "")
     assert time.monotonic() - began < FIRST_PLAN_S
-    assert "  buy       3 nodes, $66.07/h: 2 x a100/p4d.24xlarge/on-demand" in printed
+    assert "  buy       3 nodes, $66.066/h: 2 x a100/p4d.24xlarge/on-demand" in printed
     assert list(tmp_path.iterdir()) == []
     size = sum(path.stat().st_size for path in installed.venv.rglob("*") if path.is_file() and path.suffix != ".pyc")
     assert size < LARGEST

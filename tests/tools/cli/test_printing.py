@@ -8,7 +8,7 @@ from rich.text import Text
 
 from pilotlight.tools.cli.printing import console, fit_line, fit_text, say
 
-LINE = "  buy       3 nodes, $66.07/h: 2 x a100/p4d.24xlarge/on-demand, 1 x t4/g4dn.xlarge/on-demand"
+LINE = "  buy       3 nodes, $66.066/h: 2 x a100/p4d.24xlarge/on-demand, 1 x t4/g4dn.xlarge/on-demand"
 WORDS = st.lists(st.text("abc-/$.", min_size=1, max_size=30), min_size=1, max_size=30)
 
 

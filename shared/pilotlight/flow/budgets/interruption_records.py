@@ -16,6 +16,7 @@ import msgspec
 
 from pilotlight.errors import Conflict, Retry
 from pilotlight.facts.interruption.interruption import (
+    BACK,
     OUR_OWN,
     STILL_THERE,
     STOP_KINDS,
@@ -218,6 +219,20 @@ _WHEN = {
     "sick-gpu": "when its pods have moved",
     "off-hours": "when its pods have left",
 }
+
+
+def on_their_way(deps: Deps, now: datetime) -> dict[str, str]:
+    """Why each node that we empty goes, and when, by its instance and by its name; one whose time has not come yet, and
+    one of which only some pods leave, stays until then."""
+    words: dict[str, str] = {}
+    for kept in open_interruptions(deps):
+        found = kept.found
+        begun = found.ours and found.begin <= now and found.truth == "verified" and found.kind != UNFUNDED
+        if begun and (found.replaced or found.kind != BACK):
+            when = f"at {moment_of(found.deadline, now)} UTC" if found.deadline else _WHEN.get(found.kind, "soon")
+            words[found.instance] = words[found.node or found.instance] = f"{found.kind}: it goes {when}"
+    return words
+
 
 _NEXT: dict[str, str] = {
     "hard-cap": "saved, drained and released before that; nothing new is bought for it",

@@ -246,6 +246,8 @@ def _usage(error: Any) -> int:
     said = " ".join(error.format_message().split())
     if path == "pilotlight" and (asked := _NO_COMMAND.match(said)):
         said = f"{asked[0]}{_instead(asked['word'])}"
+    if said.startswith(NO_CLUSTER):
+        said = f"{said.rstrip('.')}: PILOTLIGHT_API=kubeconfig:PATH#CONTEXT names the cluster"
     see = "" if path == "pilotlight" and said.endswith(tuple(ELSEWHERE.values())) else f"; see {path} --help"
     sys.stderr.write(f"error: {said.rstrip('.')}{see}\n")
     return EXIT_BAD_INPUT
@@ -257,16 +259,23 @@ def _typed() -> str:
     return f"pilotlight {first}" if any(first in commands for commands in COMMANDS.values()) else "pilotlight"
 
 
+NEAR = 0.7
+"""A name that is so much alike may be meant: 2 x the letters in common / all letters of both."""
+
+NO_CLUSTER = ("No such option: --context", "No such option: --kubeconfig")
+"""Of a command that asks the cluster of the settings."""
+
 _NO_COMMAND = re.compile(r"No such command '(?P<word>[^']*)'")
 
 
 def _instead(word: str) -> str:
-    """What to type instead of a word that is no command: the nearest of ours, or of those that people try."""
+    """What to type instead of a word that is no command: the nearest two of ours, or one that people try."""
     names = [name for commands in COMMANDS.values() for name in commands]
-    [close] = get_close_matches(word, [*ELSEWHERE, *names], n=1) or [""]
-    if close in ELSEWHERE:
-        return f": {ELSEWHERE[close]}"
-    return f". Did you mean '{close}'?" if close else ""
+    close = get_close_matches(word, [*ELSEWHERE, *names], n=2, cutoff=NEAR)
+    if close and close[0] in ELSEWHERE:
+        return f": {ELSEWHERE[close[0]]}"
+    named = " or ".join(f"'{name}'" for name in close if name not in ELSEWHERE)
+    return f". Did you mean {named}?" if named else ""
 
 
 def _say_version(asked: bool) -> None:

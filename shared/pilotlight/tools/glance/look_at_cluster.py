@@ -24,6 +24,7 @@ from pilotlight.state_schema.billing_records import BILL_SEEN, HOLD, METERED
 from pilotlight.state_schema.cluster_records import FENCE, INTERRUPTION, PAUSE, RESCUE
 from pilotlight.state_schema.marks import BILL_READ, PRICES_READ
 from pilotlight.tools.glance.action_items import action_lines
+from pilotlight.tools.glance.drained_nodes import with_drains
 from pilotlight.tools.glance.glance import (
     BudgetLeft,
     Glance,
@@ -67,7 +68,7 @@ def glance(site: "App") -> Glance:
     now = deps.state.now()
     try:
         snapshot, plan = preview(deps, releases=True)
-        pools, unseen = snapshot.pools, ""
+        pools, unseen, plan = snapshot.pools, "", with_drains(deps, snapshot, plan)
     except PilotlightError as error:
         plan, pools, unseen = Plan(), (), str(error)
     return of_plan(site, now, plan, unseen, budget_standings(deps, now), pools)

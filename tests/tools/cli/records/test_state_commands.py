@@ -10,8 +10,10 @@ from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.memory import Memory
+from pilotlight.facts.money.bill import KeptDays
 from pilotlight.flow.records import ledger
 from pilotlight.ports.state import State
+from pilotlight.state_schema.billing_records import CLOSED
 from pilotlight.state_schema.cluster_records import FENCE as FENCES
 from pilotlight.state_schema.decision_records import MEMORY
 from pilotlight.tools.cli.main import build
@@ -79,9 +81,10 @@ def test_an_import_keeps_what_is_there_unless_told_to_replace_it(state: State, t
     file.write_bytes(
         b'{"key":"fence/local","value":{"schema":2,"fence":9}}\n{"key":"fence/b","value":{"schema":2,"fence":1}}\n'
     )
-    assert json.loads(run("import", file, "--dry-run", "--json").stdout) == {"written": 1, "kept": 1, "dry_run": True}
+    counts = {"written": 1, "kept": 1, "left_out": 0}
+    assert json.loads(run("import", file, "--dry-run", "--json").stdout) == {**counts, "dry_run": True}
     assert state.get("fence/b") is None
-    assert json.loads(run("import", file, "--json").stdout) == {"written": 1, "kept": 1, "dry_run": False}
+    assert json.loads(run("import", file, "--json").stdout) == {**counts, "dry_run": False}
     found = state.get("fence/local")
     assert found is not None
     assert found.value == FENCE
@@ -89,6 +92,24 @@ def test_an_import_keeps_what_is_there_unless_told_to_replace_it(state: State, t
     found = state.get("fence/local")
     assert found is not None
     assert read("fence/local", found.value) == FENCES.format.kind(fence=9)
+
+
+def test_an_import_leaves_out_sums_of_closed_days_and_counts_what_the_next_export_has(
+    state: State, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are told apart from the records that are written; those of the store itself go."""
+    closed = CLOSED.table.format.write(KeptDays())
+    state.put("closed/local/x", closed)
+    run("export", tmp_path / "state.jsonl")
+    monkeypatch.setenv("PILOTLIGHT_STATE", f"sqlite:{tmp_path / 'other.db'}")
+    other = SqliteState(tmp_path / "other.db", SystemClock())
+    other.put("closed/other/x", closed)
+    said = run("import", tmp_path / "state.jsonl").stdout
+    assert said.splitlines() == [
+        "wrote 3 records",
+        "1 record of closed days left out: their sums are counted again from the days",
+    ]
+    assert "3 records in" in run("export", tmp_path / "again.jsonl").stdout
 
 
 @pytest.mark.parametrize(

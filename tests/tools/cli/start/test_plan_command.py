@@ -69,7 +69,7 @@ def test_it_opens_with_five_lines() -> None:
     assert title.startswith("Dry run at 2026-11-21 01:00:00 UTC, with the built-in policy, ")
     assert blank == ""
     assert [" ".join(line.split()) for line in five] == [
-        "buy 3 nodes, $66.07/h: 2 x a100/p4d.24xlarge/on-demand, 1 x t4/g4dn.xlarge/on-demand",
+        "buy 3 nodes, $66.066/h: 2 x a100/p4d.24xlarge/on-demand, 1 x t4/g4dn.xlarge/on-demand",
         "release nothing",
         "waits 1 pod for a scheduling gate (ml-research/gated)",
         "dollars $33.296/h now, $99.362/h after this plan (+$66.066/h)",
@@ -151,7 +151,7 @@ def test_markdown_is_a_comment_that_formats_nothing_of_its_own() -> None:
     """The five lines and what would change as lists, and the rows as a table where they are asked for."""
     text = run(*FILES, "--markdown", "--offerings")
     assert text.startswith("### Pilotlight plan at 2026-11-21 01:00:00 UTC")
-    assert "- **buy**: 3 nodes, $66.07/h" in text
+    assert "- **buy**: 3 nodes, $66.066/h" in text
     assert "- buy 1 x t4/g4dn.xlarge/on-demand, $0.53/h: 1 waiting pod" in text
     assert "\nWaits: ml-research/gated: " in text
     assert "| for | offering | price | fit | a useful hour | because |" in text

@@ -23,6 +23,9 @@ from pilotlight.tools.cli.state_option import line_of_store
 from pilotlight.tools.cli.whole_file import see_writable
 from pilotlight.units import count_of
 
+CLOSED = "closed/"
+"""Sums of days that are over: a backup's may be others by now, and billing ticks count them again."""
+
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 
 
@@ -128,16 +131,22 @@ def import_(
     if not lines:
         raise BadInput(f"{file}: holds no record; give what `pilotlight state export` wrote")
     state = _state()
-    outcomes = [_put(state, line, replace=replace, dry_run=dry_run) for line in lines]
-    for key, _ in [] if dry_run else list(pages(state, "closed/")):
-        state.delete(key)  # Days that are over may be others now: they are read again.
-    written, kept = outcomes.count("written"), outcomes.count("kept")
+    put = [line for line in lines if not line.key.startswith(CLOSED)]
+    outcomes = [_put(state, line, replace=replace, dry_run=dry_run) for line in put]
+    for key, _ in [] if dry_run else list(pages(state, CLOSED)):
+        state.delete(key)
+    written, kept, left_out = outcomes.count("written"), outcomes.count("kept"), len(lines) - len(put)
     if as_json:
-        typer.echo(msgspec.json.encode({"written": written, "kept": kept, "dry_run": dry_run}).decode())
+        counts = {"written": written, "kept": kept, "left_out": left_out, "dry_run": dry_run}
+        typer.echo(msgspec.json.encode(counts).decode())
         return
     typer.echo(f"{'would write' if dry_run else 'wrote'} {count_of(written, 'record')}")
     if kept:
         typer.echo(f"{count_of(kept, 'record')} there already, left as before; --replace writes over what is there")
+    if left_out:
+        typer.echo(
+            f"{count_of(left_out, 'record')} of closed days left out: their sums are counted again from the days"
+        )
 
 
 def init(

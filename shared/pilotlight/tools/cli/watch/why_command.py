@@ -249,8 +249,12 @@ def _look(wired: "App") -> "Looked | None":
     settings = wired.settings
     if settings.cluster_name not in wired.clusters or not (settings.api or settings.clusters or settings.world):
         return None
+    from pilotlight.tools.glance.drained_nodes import with_drains
+
+    deps = wired.for_cluster(settings.cluster_name).deps
     try:
-        return preview(wired.for_cluster(settings.cluster_name).deps, releases=True)
+        snapshot, plan = preview(deps, releases=True)
+        return snapshot, with_drains(deps, snapshot, plan)
     except PilotlightError as error:
         typer.echo(f"the cluster cannot be looked at now: {error}", err=True)
         return None

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pilotlight.facts.decisions import BrakeCode, Buy, NodeVerdict, Plan, Record, known_per_hour
 from pilotlight.facts.place.pod_verdicts import Code, PodGroup, Verdict
 from pilotlight.facts.workload import CLAIM_REFUSED, UNREADABLE, Finding
-from pilotlight.units import UsdPerHour, at_least, cents, count_of, of_unknown_price, round_usd
+from pilotlight.units import UsdPerHour, at_least, count_of, of_unknown_price, round_usd
 
 NAMED = 2
 """Pods, nodes and offerings that a line names; more are counted."""
@@ -55,9 +55,10 @@ class Said(NamedTuple):
 
 def head(plan: Plan) -> tuple[Said, ...]:
     """The five lines of a plan, as it was decided."""
+    whole = _in_full(plan)
     return (
-        Said("buy", _buys(plan)),
-        Said("release", _releases(plan.releases)),
+        Said("buy", _buys(plan, whole)),
+        Said("release", _releases(plan.releases, whole)),
         Said("waits", "; ".join(_waits(plan)) or "nothing"),
         Said("dollars", dollars(plan)),
         Said("to mend", "; ".join(_to_mend(plan)) or "nothing"),
@@ -83,8 +84,7 @@ def names(given: Iterable[str], more: int = 0) -> str:
 
 def dollars(plan: Plan) -> str:
     """Dollars an hour now and after the plan, each rounded once; with all digits where the rounded do not add up."""
-    now, change = plan.usd_per_hour_before, _bought(plan) - known_per_hour(plan.releases)
-    whole = round_usd(now) + round_usd(change) != round_usd(now + change)
+    now, change, whole = plan.usd_per_hour_before, _change(plan), _in_full(plan)
     sign = "+" if change > 0 else "-" if change < 0 else ""
     unknown, less = len(plan.unpriced), at_least(abs(change), 0, whole=whole)
     after = at_least(now + change, plan.unpriced_after, whole=whole)
@@ -93,18 +93,25 @@ def dollars(plan: Plan) -> str:
     )
 
 
-def _bought(plan: Plan) -> UsdPerHour:
-    return sum((buy.count * buy.usd_per_hour for buy in plan.buys), Decimal(0))
+def _change(plan: Plan) -> UsdPerHour:
+    bought = sum((buy.count * buy.usd_per_hour for buy in plan.buys), Decimal(0))
+    return bought - known_per_hour(plan.releases)
 
 
-def _buys(plan: Plan) -> str:
+def _in_full(plan: Plan) -> bool:
+    """True where dollars that are rounded to the cent would not add up: all lines give every digit then."""
+    now, change = plan.usd_per_hour_before, _change(plan)
+    return round_usd(now) + round_usd(change) != round_usd(now + change)
+
+
+def _buys(plan: Plan, whole: bool) -> str:
     """Nodes by offering, the dearest first."""
-    said = _nodes_of([(buy, buy.count) for buy in plan.buys]) or "nothing"
-    held = _nodes_of([(one.buy, one.count) for one in plan.held if one.buy is not None])
+    said = _nodes_of([(buy, buy.count) for buy in plan.buys], whole) or "nothing"
+    held = _nodes_of([(one.buy, one.count) for one in plan.held if one.buy is not None], whole)
     return f"{said}; held: {held}" if held else said
 
 
-def _nodes_of(buys: list[tuple[Buy, int]]) -> str:
+def _nodes_of(buys: list[tuple[Buy, int]], whole: bool) -> str:
     count: Counter[str] = Counter()
     usd = {}
     for buy, nodes in buys:
@@ -115,16 +122,16 @@ def _nodes_of(buys: list[tuple[Buy, int]]) -> str:
     order = sorted(count, key=lambda offering: -count[offering] * usd[offering])
     what = names(f"{count[offering]} x {offering}" for offering in order)
     total = sum((count[offering] * usd[offering] for offering in count), Decimal(0))
-    return f"{count_of(count.total(), 'node')}, {cents(total)}/h: {what}"
+    return f"{count_of(count.total(), 'node')}, {at_least(total, 0, whole=whole)}: {what}"
 
 
-def _releases(going: tuple[NodeVerdict, ...]) -> str:
+def _releases(going: tuple[NodeVerdict, ...], whole: bool) -> str:
     if not going:
         return "nothing"
     unknown = sum(node.usd_per_hour is None for node in going)
     besides = f" and {count_of(unknown, 'unknown price')}" if unknown else ""
-    usd = cents(known_per_hour(going))
-    return f"{count_of(len(going), 'node')}, {usd}/h{besides}: {names(node.node for node in going)}"
+    usd = at_least(known_per_hour(going), 0, whole=whole)
+    return f"{count_of(len(going), 'node')}, {usd}{besides}: {names(node.node for node in going)}"
 
 
 def _missed(record: Record, call: str, word: str) -> str:

@@ -30,6 +30,7 @@ from pilotlight.ports.state import Stored
 from pilotlight.state_schema.decision_records import DECISION
 from pilotlight.state_schema.table import pages
 from pilotlight.tools.advice.targets import waits_of_day
+from pilotlight.tools.glance.drained_nodes import with_drains
 from pilotlight.tools.glance.look_at_cluster import of_plan
 from pilotlight.tools.serve.live.live_changes import pauses, spending, tiles, todo, waits
 from pilotlight.tools.serve.live.live_day import HALF, HALVES, Moment, moment, strip
@@ -154,7 +155,7 @@ def _looked(deps: Deps) -> _Found:
         snapshot, plan = preview(deps, releases=True, explain=False)
     except PilotlightError as error:
         return _Found(ClusterView(), (), Plan(), str(error))
-    return _Found(snapshot.view, snapshot.pools, plan)
+    return _Found(snapshot.view, snapshot.pools, with_drains(deps, snapshot, plan))
 
 
 def _oldest(found: _Found) -> datetime | None:
