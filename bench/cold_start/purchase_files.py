@@ -4,7 +4,7 @@ Usage: python bench/cold_start/purchase_files.py [--names [WALK]] [--json]
 Each walk has a world on a clock of its own and a state in memory; what it needs happens before, and a first run warms
 the process. Counted from the event's body to its answer: files of which a function is called, their lines, calls from a
 function of one file to one of another, and those among them that go from one folder to another. Imports are not
-counted, nor is the world, which stands in for cluster and cloud.
+counted, nor are the world, which stands in for cluster and cloud, and calls that it makes to answer.
 """
 
 import argparse
@@ -34,6 +34,7 @@ from pilotlight.world.world_pools import WorldPools
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = f"{ROOT / 'shared' / 'pilotlight'}/"
+WORLD, FLOWS = f"{PACKAGE}world/", f"{PACKAGE}flow/"
 SAMPLES = ROOT / "events" / "samples"
 BEGINS = 0
 """What the RESUME of a function that begins has as its argument; one that goes on after a yield has another."""
@@ -168,6 +169,13 @@ def _stage(policy: str) -> Stage:
     return Stage(app, world, clock)
 
 
+def _of_world(frame: FrameType | None) -> bool:
+    """True for a call that a world makes to answer one, but for what a flow has it call back."""
+    while frame is not None and not frame.f_code.co_filename.startswith((WORLD, FLOWS)):
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename.startswith(WORLD)
+
+
 @contextmanager
 def _watched() -> Iterator[Counter[tuple[str, str]]]:
     """Calls by file of the caller and of the called, while this is open; going on with a generator is none."""
@@ -177,7 +185,7 @@ def _watched() -> Iterator[Counter[tuple[str, str]]]:
         code, caller = frame.f_code, frame.f_back
         if event != "call" or caller is None or code.co_name == "<module>" or not code.co_filename.startswith(PACKAGE):
             return
-        if code.co_code[frame.f_lasti + 1] == BEGINS:
+        if code.co_code[frame.f_lasti + 1] == BEGINS and not _of_world(caller):
             calls[caller.f_code.co_filename.removeprefix(PACKAGE), code.co_filename.removeprefix(PACKAGE)] += 1
 
     before = sys.getprofile()

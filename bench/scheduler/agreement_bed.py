@@ -19,7 +19,7 @@ from pilotlight.decide.offers.offerings import offerings
 from pilotlight.errors import Conflict, PilotlightError
 from pilotlight.facts.capacity import Offering, Taint
 from pilotlight.facts.labels import HOME, HOSTNAME
-from pilotlight.facts.offers.allocatable import predicted_allocatable
+from pilotlight.facts.offers.catalog import empty_node
 from pilotlight.facts.place.homes import but_home
 from pilotlight.facts.policy import Policy
 from pilotlight.tools.cli.main import build
@@ -116,7 +116,7 @@ class Bed:
         catalog = read_catalog(CATALOG.encode(), "catalog")
         machine = catalog.instance_types[offering.instance_type]
         pool = policy.pools[offering.pool]
-        free = predicted_allocatable(machine, pool.slices)
+        free = empty_node(machine, pool.slices).resources
         room = {"cpu": f"{free.cpu_milli}m", "memory": str(free.memory), "ephemeral-storage": str(free.ephemeral)}
         room |= {"pods": str(free.pods), **{key: str(amount) for key, amount in free.other}}
         if publish is None:

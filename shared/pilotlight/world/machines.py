@@ -8,8 +8,7 @@ import msgspec
 from pilotlight.errors import BadInput
 from pilotlight.facts.capacity import CapacityType, Resources, Taint
 from pilotlight.facts.labels import ARCH, CAPACITY_TYPE, GPU_MODEL, GPU_PRODUCT, INSTANCE_TYPE, OS, POOL, ZONE
-from pilotlight.facts.offers.allocatable import gpus_for_pods, predicted_allocatable
-from pilotlight.facts.offers.catalog import Catalog, InstanceType
+from pilotlight.facts.offers.catalog import Catalog, InstanceType, empty_node
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.units import Seconds, UsdPerHour
 
@@ -110,18 +109,18 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
             OS: "linux",
             ARCH: kind.arch,
         }
-        whole_gpus, parts = gpus_for_pods(kind, pool.slices, pool.daemonsets)
+        empty = empty_node(kind, pool.slices, pool.daemonsets)
         return Machine(
             key=f"{pool.name}/{zone}",
             pool=pool,
             zone=zone,
             gpus=kind.gpus,
             gpu_model=kind.gpu_model,
-            resource=kind.gpu_resource,
-            whole_gpus=whole_gpus,
+            resource=empty.resource,
+            whole_gpus=empty.whole_gpus,
             price=_price(pool, kind),
-            resources=predicted_allocatable(kind, pool.slices, pool.daemonsets),
-            slices=parts,
+            resources=empty.resources,
+            slices=empty.parts,
             labels={**{k: v for k, v in facts.items() if v}, **pool.labels},
             minimum_s=kind.minimum_s,
             increment_s=kind.increment_s,

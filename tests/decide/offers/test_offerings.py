@@ -15,8 +15,7 @@ from pilotlight.decide.offers.offerings import (
 )
 from pilotlight.facts.capacity import CapacityType, Taint
 from pilotlight.facts.money.money_policy import Prices
-from pilotlight.facts.offers.allocatable import predicted_allocatable
-from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price
+from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price, empty_node
 from pilotlight.facts.policy import CloudName, Policy, PoolPolicy
 from pilotlight.tools.replay.run import catalog_pools
 
@@ -142,23 +141,23 @@ ALLOCATABLE = {
 @pytest.mark.parametrize(("size", "expected"), ALLOCATABLE.values(), ids=ALLOCATABLE.keys())
 def test_reserves_of_kubelet_and_system(size: tuple[str, str], expected: tuple[int, int | None]) -> None:
     """Reserves follow the published steps; the CPU figures are those of a real cluster's nodes."""
-    room = predicted_allocatable(machine(cpu=size[0], memory=size[1]), {})
+    room = empty_node(machine(cpu=size[0], memory=size[1]), {}).resources
     assert room.cpu_milli == expected[0]
     assert expected[1] is None or abs(room.memory - expected[1]) <= 1
 
 
 def test_daemonsets_come_off() -> None:
     """What a pool's DaemonSets take is not offered."""
-    bare = predicted_allocatable(machine(cpu="4", memory="16Gi"), {})
-    room = predicted_allocatable(machine(cpu="4", memory="16Gi"), {}, {"cpu": "250m", "memory": "1Gi", "pods": "6"})
+    bare = empty_node(machine(cpu="4", memory="16Gi"), {}).resources
+    room = empty_node(machine(cpu="4", memory="16Gi"), {}, {"cpu": "250m", "memory": "1Gi", "pods": "6"}).resources
     assert (bare.cpu_milli - room.cpu_milli, bare.memory - room.memory, bare.pods - room.pods) == (250, GIB, 6)
 
 
 @given(st.integers(1, 1_000_000), st.integers(0, 10_000))
 def test_a_larger_machine_never_offers_less(cores: int, gib: int) -> None:
     """Allocatable grows with the machine and is never more than it."""
-    room = predicted_allocatable(machine(cpu=str(cores), memory=f"{gib}Gi"), {})
-    more = predicted_allocatable(machine(cpu=str(cores + 1), memory=f"{gib + 1}Gi"), {})
+    room = empty_node(machine(cpu=str(cores), memory=f"{gib}Gi"), {}).resources
+    more = empty_node(machine(cpu=str(cores + 1), memory=f"{gib + 1}Gi"), {}).resources
     assert 0 <= room.cpu_milli <= cores * 1000
     assert 0 <= room.memory <= gib * GIB
     assert room.cpu_milli <= more.cpu_milli

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 from pilotlight.decide.work import Work
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import CapacityType, Offering
-from pilotlight.facts.offers.allocatable import gpus_for_pods, predicted_allocatable
-from pilotlight.facts.offers.catalog import NVML_MIB, Catalog, InstanceType
+from pilotlight.facts.offers.catalog import NVML_MIB, Catalog, InstanceType, empty_node
 from pilotlight.facts.place.homes import but_home
 from pilotlight.facts.policy import CloudName, Policy, PoolPolicy
 from pilotlight.facts.workload import Finding
@@ -113,8 +112,7 @@ def too_old(policy: Policy, offering: Offering, now: datetime) -> bool:
 def _offering(
     policy: Policy, name: str, pool: PoolPolicy, machine: InstanceType, price: UsdPerHour, zone: str
 ) -> Offering:
-    resource = machine.gpu_resource
-    whole_gpus, slices = gpus_for_pods(machine, pool.slices, pool.daemonsets)
+    empty = empty_node(machine, pool.slices, pool.daemonsets)
     return Offering(
         pool=name,
         instance_type=pool.instance_type,
@@ -129,10 +127,10 @@ def _offering(
         boot_s=machine.boot_s,
         wake_s=machine.wake_s,
         standby_usd_per_hour=machine.standby_usd_per_hour,
-        resources=predicted_allocatable(machine, pool.slices, pool.daemonsets),
-        resource=resource,
-        whole_gpus=whole_gpus,
-        slices=slices,
+        resources=empty.resources,
+        resource=empty.resource,
+        whole_gpus=empty.whole_gpus,
+        slices=empty.parts,
         labels=_labels(name, pool, machine, zone),
         taints=but_home(pool.taints) if pool.taints else (),
         interruptions_per_hour=machine.interruptions_per_hour if pool.capacity_type == "spot" else 0.0,

@@ -1,20 +1,30 @@
-"""The catalogue: instance types and their dated prices, as data with sources."""
+"""The catalogue: instance types with dated prices, as data with sources, and what an empty node has for pods."""
 
 import re
 from collections.abc import Mapping
 from datetime import datetime
 from decimal import ROUND_UP, Decimal
+from types import MappingProxyType
 from typing import Any, Literal
 
 import msgspec
 
-from pilotlight.facts.capacity import CapacityType
-from pilotlight.facts.workload import AMD, NVIDIA, WorkloadClass
-from pilotlight.units import Seconds, UsdPerHour
+from pilotlight.facts.capacity import CapacityType, Resources
+from pilotlight.facts.workload import AMD, NVIDIA, WorkloadClass, is_gpu, part_of_gpu
+from pilotlight.units import Seconds, UsdPerHour, milli, quantity, whole
 
 DISK_HOURS = 720
 """The hours of a month by which disks are billed: AWS reckons with 30 days."""
 _MICRO = Decimal("0.000001")
+
+_GIB = 2**30
+MEMORY_RESERVE = ((4, 25), (4, 20), (8, 10), (112, 6), (None, 2))
+"""(GiB, percent of them kept back), in steps. Source: GKE docs, "Plan GKE node sizes", memory reservations."""
+CPU_RESERVE = ((1, 600), (1, 100), (2, 50), (None, 25))
+"""(cores, hundredths of a percent kept back). Source: the same page; EKS AMIs reserve by the same steps."""
+EVICTION_MEMORY = 100 * 2**20
+"""The kubelet's default hard eviction threshold memory.available; that of nodefs is a tenth of the disk."""
+NO_DAEMONSETS: Mapping[str, str] = MappingProxyType({})
 
 _AMD = re.compile(r"(?:AMD|Instinct|Radeon|MI\d)", re.IGNORECASE)
 """How the names of AMD's models begin."""
@@ -182,3 +192,55 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             a_month = self.disks[kind.disk].usd_per_gib_month * kind.disk_gib
             standby = (a_month / DISK_HOURS).quantize(_MICRO, ROUND_UP)
         return msgspec.structs.replace(kind, region=kind.region or self.region, standby_usd_per_hour=standby)
+
+
+class EmptyNode(msgspec.Struct, frozen=True, kw_only=True):
+    """An empty node's resources for pods, and the GPUs that they may have."""
+
+    resources: Resources
+    resource: str  # Name by which pods ask for whole GPUs.
+    whole_gpus: int
+    parts: dict[str, int]  # Parts of GPUs, and whole ones by other names.
+
+
+def empty_node(
+    machine: InstanceType, slices: Mapping[str, int], daemonsets: Mapping[str, str] = NO_DAEMONSETS
+) -> EmptyNode:
+    """An empty node for pods: the machine less kubelet and system reserves, less its DaemonSets.
+
+    Where ``slices`` name parts of GPUs, its GPUs are cut up: whole are those that ``slices`` names. Those that are no
+    GPUs are resources like CPU.
+    """
+    cpu, memory, disk = milli(machine.cpu), whole(machine.memory), whole(machine.ephemeral)
+    taken = {name: quantity(amount) for name, amount in daemonsets.items()}
+
+    def less(amount: int, name: str, scale: int = 1) -> int:
+        return max(0, amount - int(-(-taken.get(name, Decimal(0)) * scale // 1)))
+
+    own = machine.gpu_resource
+    offered = {own: machine.gpus, **{name: count for name, count in slices.items() if is_gpu(name)}}
+    if own not in slices and any(part_of_gpu(name) for name in slices):
+        offered[own] = 0
+    offered = {name: less(count, name) for name, count in offered.items()}
+    return EmptyNode(
+        resources=Resources(
+            cpu_milli=less(cpu - _stepped(cpu, CPU_RESERVE, 1000, 10_000), "cpu", 1000),
+            memory=less(memory - _stepped(memory, MEMORY_RESERVE, _GIB, 100) - EVICTION_MEMORY, "memory"),
+            ephemeral=less(disk - disk // 10, "ephemeral-storage"),
+            pods=less(machine.pods, "pods"),
+            other=tuple((name, less(count, name)) for name, count in sorted(slices.items()) if not is_gpu(name)),
+        ),
+        resource=own,
+        whole_gpus=offered.pop(own),
+        parts=offered,
+    )
+
+
+def _stepped(amount: int, steps: tuple[tuple[int | None, int], ...], unit: int, whole_share: int) -> int:
+    """The part of an amount that is kept back, step by step, rounded up."""
+    kept, left = 0, amount
+    for width, share in steps:
+        part = left if width is None else min(left, width * unit)
+        kept += part * share
+        left -= part
+    return -(-kept // whole_share)
