@@ -140,7 +140,7 @@ POOL_USE = Table("pool-use", Format(PoolUse), 600.0)
 
 
 CAP = Table("cap", Format(Account, squeezed=True), 400 * DAY_S)
-"""``<cluster>/<budget>/<measure>/<window>``: an account; ``.../<number>`` is a further part of it."""
+"""``<cluster>/<end>/<budget>/<measure>/<start>``: an account of a window; ``.../<number>`` is a further part of it."""
 
 HOLD = Packed(Table("hold", Format(HoldPart, 3, squeezed=True)), HoldPart)
 """``<cluster>/<place>``: what is held for each node, by ``<decision>.<call>.<node>``."""

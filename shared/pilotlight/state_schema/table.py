@@ -31,8 +31,8 @@ V = TypeVar("V")
 PLAIN = 1024
 """Bytes up to which a record is stored as it reads. A longer one of a squeezed format is a zlib stream."""
 
-PLACES = 32
-"""Records of a packed family within one cluster: of 20,000 holds 625 are in each."""
+PLACES = 16
+"""Records of a packed family within one cluster: of 20,000 holds 1,250 are in each."""
 
 MOST_KEPT = 1024
 """Of so many records of a kind what they hold is kept, in a process that lives on."""

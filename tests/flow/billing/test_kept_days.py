@@ -13,6 +13,7 @@ from stage import Stage
 from pilotlight.decide.money.spend import budget_spend
 from pilotlight.facts.messages import BillExported, Tick
 from pilotlight.facts.money.bill import Bill, BilledDay
+from pilotlight.facts.money.budgets import Spent
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.flow.billing import billed_days
 from pilotlight.flow.billing.billing_import import billing_import
@@ -47,12 +48,20 @@ def read(on: Stage, bill: Told) -> None:
     billing_import(on.deps, BillExported(cluster="c", uri="bill"))
 
 
+def rounded(one: Spent) -> tuple[Decimal | datetime | None, ...]:
+    """Its figures without the last digits of 28: sums of days go by another order where some are kept."""
+    ahead = one.forecast
+    figures = (one.billed, one.metered, one.sunk, one.held, ahead.likely, ahead.low, ahead.high)
+    return (*[round(usd, 15) if usd is not None else None for usd in figures], ahead.runs_out)
+
+
 def stands(on: Stage) -> list[Any]:
     """Where budgets stand, twice: as it is told, and by every day read."""
     now = on.world.clock.now()
     told = budget_standings(on.deps, now)
     whole = billed_days.count_days(on.deps, now)
-    assert list(told) == [budget_spend(one.meter, whole, one.held, now) for one in told]
+    anew = [budget_spend(one.meter, whole, one.held, now) for one in told]
+    assert [rounded(one) for one in told] == [rounded(one) for one in anew]
     return [(one.billed, one.metered) for one in told]
 
 

@@ -150,9 +150,9 @@ classes:
 def test_check_says_that_a_budget_vanished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """``check`` of the next policy names the budget that the state still counts for, and what to write."""
     state = SqliteState(tmp_path / "s.db")
-    start, _ = window(Budget(name="all", period="month"), state.now())
+    start, end = window(Budget(name="all", period="month"), state.now())
     MEMORY.put(state, "local", Memory(periods={"all": "month@UTC"}))
-    CAP.put(state, f"local/all/usd/{start:%Y%m%dT%H%M}", Account(settled=Decimal(4)))
+    CAP.put(state, f"local/{end:%Y%m%dT%H%M}/all/usd/{start:%Y%m%dT%H%M}", Account(settled=Decimal(4)))
     monkeypatch.setenv("PILOTLIGHT_STATE", f"sqlite:{tmp_path / 's.db'}")
     policy = tmp_path / "p.yaml"
     policy.write_text(POLICY.format(budgets="[{name: research, usd: 60}]"))

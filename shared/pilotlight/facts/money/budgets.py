@@ -12,6 +12,8 @@ from pilotlight.facts.money.money_policy import Budget, BudgetScope, StepDoes
 from pilotlight.units import Seconds, UsdPerHour
 
 Measure = Literal["usd", "gpu_hours", "usd_per_hour"]
+ENDLESS = "endless"
+"""End of a window without one, in keys: after every date."""
 
 
 class Meter(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -25,8 +27,16 @@ class Meter(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def key(self) -> str:
-        """Unique over all budgets and windows: "research/usd/20261120T0500"."""
-        return f"{self.budget.account}/{self.measure}/{self.start:%Y%m%dT%H%M}"
+        """Unique over all budgets and windows, in the order of their ends: "20261121T0500/research/usd/20261120T0500".
+        One scan finds the windows of all budgets that have not ended, and none of those before.
+        """
+        end = f"{self.end:%Y%m%dT%H%M}" if self.end is not None else ENDLESS
+        return f"{end}/{self.limit_key}/{self.start:%Y%m%dT%H%M}"
+
+    @cached_property
+    def limit_key(self) -> str:
+        """Unique over all budgets, the same in all windows: "research/usd"."""
+        return f"{self.budget.account}/{self.measure}"
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):

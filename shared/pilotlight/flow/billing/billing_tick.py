@@ -83,8 +83,9 @@ def budget_standings(deps: HasBudgets, now: datetime) -> tuple[Spent, ...]:
 
 
 def _budget_standings(deps: HasBudgets, known: CountedDays, now: datetime) -> tuple[Spent, ...]:
-    found = (m for m in meters(deps.policy.budgets, now) if m.end is not None)
-    return tuple(budget_spend(m, known, budget_accounts.total(deps, m), now) for m in found)
+    found = [m for m in meters(deps.policy.budgets, now) if m.end is not None]
+    totals = budget_accounts.totals(deps, found)
+    return tuple(budget_spend(m, known, totals[m.key], now) for m in found)
 
 
 def _answer(did: tuple[str, ...], stands: Sequence[Spent], today: MeterDay | None) -> Answer:

@@ -64,7 +64,8 @@ MOST_UNPRICED = 100
 
 def count(deps: Deps) -> MeterDay:
     """Look, and count up to now. Today's lines."""
-    from_ = _count_from(deps.state, deps.name)
+    known = METERED.get(deps.state, deps.name)
+    from_, version = (known.value, known.version) if known else (None, ABSENT)
     for _ in range(LOOKS):
         took = deps.clock.stopwatch()
         look = _look(deps, from_)
@@ -84,10 +85,13 @@ def count(deps: Deps) -> MeterDay:
 
     def counted_to(was: CountFrom | None) -> CountFrom:
         seen = max(was.seen, look.at) if was and was.seen else look.at
-        known = (was.lives_from or was.seen) if was else None
-        return CountFrom(day=goes_on, seen=seen, zones=zones, lives_from=known if look.apart else seen)
+        lives_from = (was.lives_from or was.seen) if was else None
+        return CountFrom(day=goes_on, seen=seen, zones=zones, lives_from=lives_from if look.apart else seen)
 
-    METERED.change(deps.state, deps.name, counted_to)
+    try:
+        METERED.put(deps.state, deps.name, counted_to(from_), if_version=version)
+    except Conflict:
+        METERED.change(deps.state, deps.name, counted_to)
     return _summed(today, nodes, look.at, look.apart)
 
 
@@ -102,7 +106,8 @@ def days(
     """The days from the first to the last that were metered, today's as far as it is counted; without nodes ``apart``,
     which are named as those without a price are. A day that was just ``counted`` is not read again."""
     found = read_closed(state, cluster, first, last) | ({counted.day: counted} if counted else {})
-    from_ = _count_from(state, cluster)
+    lacks = any(first + n * DAY not in found for n in range((last - first).days + 1))
+    from_ = _count_from(state, cluster) if lacks else None
     day = max(first, from_.day) if from_ else last + DAY
     while from_ is not None and day <= last:
         if day not in found:

@@ -1,6 +1,6 @@
 """Accounts in the state, and the holds that they list: how they are read, and how one is changed by compare-and-set.
 
-Keys: ``cap/<cluster>/<budget>/<measure>/<window>`` is an account, with ``/1``, ``/2`` ... its further parts;
+Keys: ``cap/<cluster>/<end>/<budget>/<measure>/<start>`` is an account, with ``/1``, ``/2`` ... its further parts;
 ``hold/<cluster>/<place>`` are holds by id, each of which lists every account before anything is held there. Whatever
 adds to one reads in this order: the account, then the hold it adds for, which must be live; then it writes over the
 version it read. Whoever ends a hold changes each of its accounts, so that nobody adds to one afterwards.
@@ -65,12 +65,22 @@ class Parts(list[Entry[Account]]):
 def number(name: str) -> int:
     """The number of a part: 0 for the first, whose name has none."""
     parts = name.split("/")
-    return int(parts[3]) if len(parts) > 3 else 0
+    return int(parts[4]) if len(parts) > 4 else 0
 
 
 def meter_key(name: str) -> str:
     """The key of the meter that a part is of."""
-    return "/".join(name.split("/")[:3])
+    return "/".join(name.split("/")[:4])
+
+
+def limit_key(name: str) -> str:
+    """The key of the limit that a part, or a meter, is of."""
+    return "/".join(name.split("/")[1:3])
+
+
+def start_of(name: str) -> str:
+    """When the window began that a part, or a meter, is of: "20261120T0500"."""
+    return name.split("/")[3]
 
 
 def read(deps: HasBudgets, meter: Meter) -> Parts:
@@ -84,16 +94,29 @@ def _get(deps: HasBudgets, name: str) -> Entry[Account]:
     return Entry(name, found.version, found.value) if found else Entry(name, ABSENT, NONE)
 
 
-def ahead(deps: HasBudgets, meter: Meter) -> dict[str, Entry[Account]]:
-    """The accounts of a limit in its window and in those after it, part by part: one scan."""
-    within = f"{deps.name}/{meter.key.rpartition('/')[0]}/"
-    entries = CAP.scan(deps.state, within, after=f"{deps.name}/{meter.key}"[:-1])
-    return {name: entry._replace(name=name) for entry in entries if (name := entry.name.removeprefix(f"{deps.name}/"))}
+def ahead(deps: HasBudgets, found: Sequence[Meter]) -> dict[str, dict[str, Entry[Account]]]:
+    """By limit, the accounts of its window and of those after it, part by part: one scan for all."""
+    out: dict[str, dict[str, Entry[Account]]] = {meter.limit_key: {} for meter in found}
+    if not found:
+        return out
+    first, cut = {meter.limit_key: start_of(meter.key) for meter in found}, len(deps.name) + 1
+    end = min(meter.key for meter in found).partition("/")[0]
+    for entry in CAP.scan(deps.state, f"{deps.name}/", after=f"{deps.name}/{end}"):
+        name = entry.name[cut:]
+        limit = limit_key(name)
+        if limit in out and start_of(name) >= first[limit]:
+            out[limit][name] = entry._replace(name=name)
+    return out
 
 
-def total(deps: HasBudgets, meter: Meter) -> Decimal:
-    """Settled and held against a meter."""
-    return read(deps, meter).total
+def totals(deps: HasBudgets, found: Sequence[Meter]) -> dict[str, Decimal]:
+    """Settled and held against each meter, by its key: one scan for all that end together."""
+    sums, cut = {meter.key: Decimal(0) for meter in found}, len(deps.name) + 1
+    for end in sorted({meter.key.partition("/")[0] for meter in found}):
+        for entry in CAP.scan(deps.state, f"{deps.name}/{end}/"):
+            if (key := meter_key(entry.name[cut:])) in sums:
+                sums[key] += entry.value.total
+    return sums
 
 
 def balances_of(meter: Meter, known: Mapping[str, Account]) -> list[Balance]:
@@ -202,11 +225,11 @@ def _share(meter: Meter, entry: Entry[Account]) -> Decimal:
 def windows_of(meter: Meter, keys: Iterable[str]) -> Iterator[Meter]:
     """The windows of a limit, from a meter's own on, that have one of the keys."""
     wanted = set(keys)
-    last = max(wanted, default=meter.key).rpartition("/")[2]
+    last = max(map(start_of, wanted), default=start_of(meter.key))
     for each in windows(meter, MAX):
         if each.key in wanted:
             yield each
-        if each.key.rpartition("/")[2] >= last:
+        if start_of(each.key) >= last:
             return
 
 
@@ -297,6 +320,6 @@ def hold_amounts(deps: Deps, prefix: str, holds: Sequence[Hold], by_meter: ByMet
             wanted[name][hold.id] = held_amount(meter, hold)
         for name, own in wanted.items():
             if not reserve(deps, meter, name, own, partial(alive, own)):
-                after = total(deps, meter) + sum(own.values(), Decimal(0))
+                after = read(deps, meter).total + sum(own.values(), Decimal(0))
                 return refusal(meter, after, next(h.terms for h in holds if h.id in own))
     return ""

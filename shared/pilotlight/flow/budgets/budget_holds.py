@@ -46,11 +46,12 @@ NOTHING_KNOWN = Memory()
 def balances(deps: Deps, now: datetime, memory: Memory = NOTHING_KNOWN) -> Money:
     """Balances of each budget, now and in windows ahead, with the median runs that are remembered."""
     found = meters(deps.policy.budgets, now)
+    ahead = budget_accounts.ahead(deps, found)
     totals = tuple(
         each
         for meter in found
         for each in budget_accounts.balances_of(
-            meter, {name: entry.value for name, entry in budget_accounts.ahead(deps, meter).items()}
+            meter, {name: entry.value for name, entry in ahead[meter.limit_key].items()}
         )
     )
     return Money(balances=totals, typical=typical_runs(deps, memory), steps=steps_in_force(deps.state, deps.name))
@@ -192,7 +193,7 @@ def _of_its_accounts(deps: Deps, hold: Hold) -> dict[str, Meter]:
     keys = {budget_accounts.meter_key(name) for name in hold.accounts}
     found: dict[str, Meter] = {}
     for meter in meters(deps.policy.budgets, hold.since):
-        own = {key for key in keys if key.rpartition("/")[0] == meter.key.rpartition("/")[0]}
+        own = {key for key in keys if budget_accounts.limit_key(key) == meter.limit_key}
         while meter.end is not None and min(own, default=meter.key) < meter.key:
             start, end = window(meter.budget, meter.start - timedelta(seconds=1))
             meter = replace(meter, start=start, end=end)

@@ -42,7 +42,7 @@ def count(deps: Deps, snapshot: Snapshot, meters: Iterable[Meter], room: BudgetR
         cost = min(most(deps, snapshot, meter, snapshot.lost_since), left)
         if cost <= 0:
             continue
-        known = room.known[meter.key.rpartition("/")[0]]
+        known = room.known[meter.limit_key]
         known[meter.key] = budget_accounts.change(deps, meter.key, partial(moves.unseen, id=id, cost=cost))
         said.append(f"{amount(meter, cost)} of {limit(meter)} ({budget_owner(meter)})")
     return [restore_finding(snapshot, said)]
@@ -106,7 +106,7 @@ def carry_over_periods(deps: Deps, snapshot: Snapshot, meters: Iterable[Meter], 
         old = _around(was, snapshot.now)
         known, unknown = _settled(deps, meter, was)
         guessed = min(unknown, most(deps, snapshot, meter, meter.start))
-        name = room.known[meter.key.rpartition("/")[0]]
+        name = room.known[meter.limit_key]
         cost = known + guessed
         name[meter.key] = budget_accounts.change(
             deps, meter.key, partial(moves.unseen, id=f"was@{was}@{old:%Y%m%dT%H%M}", cost=cost)
@@ -124,7 +124,7 @@ def vanished_budgets(
     left: dict[str, str] = {}
     kept = {budget.account for budget in kept_by.policy.budgets}
     for account, period in was.items():
-        total = _total(kept_by, account, _around(period, now)) if account not in kept else Decimal(0)
+        total = _total(kept_by, account, *_window(period, now)) if account not in kept else Decimal(0)
         if total:
             left[account] = period
             what = f"{cents(total)} held or spent in it that no budget counts now"
@@ -147,11 +147,14 @@ def _window(label: str, at: datetime) -> tuple[datetime, datetime]:
 def _settled(deps: Deps, meter: Meter, was: str) -> tuple[Decimal, Decimal]:
     """Amounts settled in periods that began within the new one, and in those that ran when it began."""
     known = unknown = Decimal(0)
-    limit_, _, _ = meter.key.rpartition("/")
-    for entry in CAP.scan(deps.state, f"{deps.name}/{limit_}/"):
+    for entry in CAP.scan(deps.state, f"{deps.name}/", after=f"{deps.name}/{meter.start:%Y%m%dT%H%M}"):
         key = budget_accounts.meter_key(entry.name.removeprefix(f"{deps.name}/"))
-        began = datetime.strptime(key.rpartition("/")[2], "%Y%m%dT%H%M").replace(tzinfo=UTC)
-        if key == meter.key or (meter.end is not None and began >= meter.end):
+        began = datetime.strptime(budget_accounts.start_of(key), "%Y%m%dT%H%M").replace(tzinfo=UTC)
+        if (
+            budget_accounts.limit_key(key) != meter.limit_key
+            or key == meter.key
+            or (meter.end is not None and began >= meter.end)
+        ):
             continue
         if began > meter.start:
             known += entry.value.settled
@@ -160,9 +163,9 @@ def _settled(deps: Deps, meter: Meter, was: str) -> tuple[Decimal, Decimal]:
     return known, unknown
 
 
-def _total(kept_by: HasBudgets, account: str, start: datetime) -> Decimal:
-    """Dollars settled and held in an account's period that began then."""
-    name = f"{kept_by.name}/{account}/usd/{start:%Y%m%dT%H%M}"
+def _total(kept_by: HasBudgets, account: str, start: datetime, end: datetime) -> Decimal:
+    """Dollars settled and held in an account's period."""
+    name = f"{kept_by.name}/{end:%Y%m%dT%H%M}/{account}/usd/{start:%Y%m%dT%H%M}"
     return sum((e.value.total for e in CAP.scan(kept_by.state, name)), Decimal(0))
 
 

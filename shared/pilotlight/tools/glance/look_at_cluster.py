@@ -177,8 +177,10 @@ def _waiting(plan: Plan) -> Iterator[Waiting]:
 def _left(deps: Deps, now: datetime, stands: Iterable[Spent]) -> Iterator[BudgetLeft]:
     spent = {one.meter.key: one for one in stands}
     rungs = budget_holds.read_ladder(deps.state, deps.name)[0].rungs
-    for meter in meters(deps.policy.budgets, now):
-        held, so_far = budget_accounts.total(deps, meter), spent.get(meter.key)
+    found = meters(deps.policy.budgets, now)
+    totals = budget_accounts.totals(deps, found)
+    for meter in found:
+        held, so_far = totals[meter.key], spent.get(meter.key)
         rung = rungs.get(meter.budget.account)
         in_force = rung.step.do if rung and rung.step and rung.start == meter.start else ""
         left = meter.limit - max(held, so_far.total if so_far else held)

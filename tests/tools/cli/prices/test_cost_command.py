@@ -49,6 +49,12 @@ def test_what_a_minute_of_nodes_asks_of_the_store_is_what_was_counted(file: str)
         assert told == pytest.approx(counted[what], rel=1 / 3)
 
 
+def test_a_minute_of_twenty_budgets_asks_the_store_sixty_times_at_most() -> None:
+    """A tick and a billing tick together; of ten times the nodes only as many more as records of holds."""
+    few, many = (own_operations.minute(nodes, 20, 10).counts["calls"] for nodes in (10, 100))
+    assert few <= many <= min(60, few + 8)
+
+
 @pytest.mark.parametrize(("file", "what"), [("self.yaml", "reads"), ("self-aws.yaml", "read_units")])
 def test_what_earlier_days_ask_of_the_store_is_what_was_counted(file: str, what: str) -> None:
     """Each of the 35 days that an hour of 100 nodes looks back on, as metered and as billed by node."""

@@ -78,11 +78,13 @@ def _standings(wired: "App", now: datetime) -> Iterator["BudgetRow"]:
     kept = _Kept(wired.settings.cluster_name, wired.state, wired.policy)
     spent = {one.meter.key: one for one in budget_standings(kept, now)}
     rungs = budget_holds.read_ladder(kept.state, kept.name)[0].rungs
-    for meter in meters(kept.policy.budgets, now):
+    found = meters(kept.policy.budgets, now)
+    held = budget_accounts.totals(kept, found)
+    for meter in found:
         yield BudgetRow(
             cluster=kept.name,
             meter=meter,
-            held=budget_accounts.total(kept, meter),
+            held=held[meter.key],
             spent=spent.get(meter.key),
             rung=rungs.get(meter.budget.account),
             unpriced=len(_unpriced(kept, meter.start.date(), now.date())) if meter.end else 0,

@@ -63,7 +63,7 @@ def judge(state: State, limit: int) -> None:
 def all_room_is_there(deps: Deps, limit: int) -> None:
     """The next who needs it has every dollar that is left, from whatever part, and not one more."""
     meter = meter_of(deps)
-    left = limit - budget_accounts.total(deps, meter)
+    left = limit - budget_accounts.read(deps, meter).total
     last = f"{meter.key}/{max(parts_of(deps.state))}" if max(parts_of(deps.state)) else meter.key
     assert not budget_accounts.reserve(deps, meter, last, {"more": left + Decimal("0.01")}, lambda: True)
     assert budget_accounts.reserve(deps, meter, last, {"all": left}, lambda: True)
@@ -103,7 +103,7 @@ def test_more_holds_than_a_record_takes_fill_the_budget_to_the_dollar(
     ended = START + timedelta(minutes=15)
     for entry in budget_accounts.every_hold(deps)[::120]:
         budget_holds.end(deps, entry, ended)
-    assert budget_accounts.total(deps, meter_of(deps)) == 3600 - 30 * Decimal("0.75")
+    assert budget_accounts.read(deps, meter_of(deps)).total == 3600 - 30 * Decimal("0.75")
     assert budget_holds.reserve(deps, "d6", 0, [dollar(on)] * 22, START) == ""
     assert budget_holds.reserve(deps, "d7", 0, [dollar(on)], START) != ""
     judge(deps.state, 3600)

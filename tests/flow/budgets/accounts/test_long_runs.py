@@ -1,7 +1,9 @@
 """Runs of years under a budget a day: hundreds of accounts a node, of which each is found by its name alone."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -10,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stage import Stage
 
-from pilotlight.decide.money.budget_limits import MOST_WINDOWS, meters, open_hold, terms
+from pilotlight.decide.money.budget_limits import MOST_WINDOWS, meters, open_hold, terms, windows
 from pilotlight.facts.money.budgets import Account, Meter
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import ClassPolicy
@@ -32,8 +34,8 @@ def stage() -> Stage:
 def parts(deps: Deps) -> tuple[Meter, list[str]]:
     """The budget's meter, and the names that parts of its accounts may have, in this window and the next ones."""
     (meter,) = meters(deps.policy.budgets, deps.clock.now())
-    limit, _, first = meter.key.rpartition("/")
-    return meter, [f"{limit}/{int(first[:8]) + day}T0000{part}" for day in range(3) for part in ("", "/1", "/2", "/12")]
+    each = islice(windows(meter, datetime.max.replace(tzinfo=UTC)), 3)
+    return meter, [f"{window.key}{part}" for window in each for part in ("", "/1", "/2", "/12")]
 
 
 @given(st.data())
