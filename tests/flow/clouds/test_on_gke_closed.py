@@ -7,7 +7,6 @@ from itertools import count
 from typing import Any
 
 import pytest
-from gke_server import Gke
 from stage import Stage
 from test_on_gke import Mortal, _Dead, on_gke, short
 
@@ -35,12 +34,6 @@ def _not_patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(google_rest, "PAUSES_S", (0.0, 0.0))
 
 
-def deleted(gke: Gke) -> list[str]:
-    """The names that were deleted, in order."""
-    named = [body["instances"] for verb, body in gke.changes() if verb == "deleteInstances"]
-    return [url.rpartition("/")[2] for urls in named for url in urls]
-
-
 def go_on(stage: Stage, minutes: int) -> None:
     """Ticks, whatever comes of each."""
     for _ in range(minutes):
@@ -57,7 +50,7 @@ def test_what_could_not_be_made_is_called_off_in_a_pool_that_closed_since(fields
         (name,) = gke.tried
         gke.extra["one"] = fields
         go_on(stage, 5)
-        assert (deleted(gke), gke.tried) == ([name], {})
+        assert (gke.deleted(), gke.tried) == ([name], {})
         gke.try_again()
         go_on(stage, 30)
         assert (stage.nodes("one"), stage.nodes("eight")) == (0, 1)
@@ -100,7 +93,7 @@ def test_an_idle_node_of_ours_goes_back_in_a_pool_that_closed_since(fields: dict
         (name,) = gke.world.nodes
         gke.extra["one"] = fields
         go_on(stage, 30)
-        assert deleted(gke) == [name]
+        assert gke.deleted() == [name]
         before = len(gke.changes())
         stage.event(stage.submit("c"))
         go_on(stage, 5)
@@ -117,7 +110,7 @@ def test_a_node_past_its_hard_budget_goes_in_a_pool_that_closed_since() -> None:
         (name,) = gke.world.nodes
         gke.extra["one"] = CLOSED["auto-repair without an exclusion"]
         go_on(stage, 420)
-        assert deleted(gke) == [name]
+        assert gke.deleted() == [name]
 
 
 def test_a_node_that_the_autoscaler_made_is_left_to_it() -> None:
@@ -129,7 +122,7 @@ def test_a_node_that_the_autoscaler_made_is_left_to_it() -> None:
         gke.extra["one"] = CLOSED["autoscaling switched on"]
         gke.another_hand("one")
         go_on(stage, 60)
-        assert deleted(gke) == [name]
+        assert gke.deleted() == [name]
         (left,) = stage.deps.cluster.observe().nodes
         assert left.schedulable
 
@@ -141,7 +134,7 @@ def test_a_pool_that_gets_a_second_zone_gives_its_idle_node_back() -> None:
         stage.minutes(5)
         gke.zones["one"] = ["europe-west4-a", "europe-west4-b"]
         go_on(stage, 30)
-        assert (len(deleted(gke)), stage.nodes("one")) == (1, 0)
+        assert (len(gke.deleted()), stage.nodes("one")) == (1, 0)
 
 
 def test_a_pool_that_a_person_paused_keeps_what_it_has_though_it_closed() -> None:
@@ -151,7 +144,7 @@ def test_a_pool_that_a_person_paused_keeps_what_it_has_though_it_closed() -> Non
         gke.extra["one"] = CLOSED["status ERROR"]
         brake_records.pause(stage.deps.state, "c", "one", "looking at it", stage.world.clock.now())
         go_on(stage, 5)
-        assert (deleted(gke), len(gke.tried)) == ([], 1)
+        assert (gke.deleted(), len(gke.tried)) == ([], 1)
 
 
 @pytest.mark.parametrize("status", [403, 404])
@@ -161,7 +154,7 @@ def test_a_group_that_cannot_be_read_stops_no_other_pool(status: int) -> None:
         gke.refuses["eight"] = status
         stage.event(stage.submit("a", run_s=300))
         stage.minutes(30)
-        assert (stage.world.launches, len(deleted(gke)), stage.nodes("one")) == (1, 1, 0)
+        assert (stage.world.launches, len(gke.deleted()), stage.nodes("one")) == (1, 1, 0)
         told = {alert.what: alert.why for alert in stage.alerts}
         assert "group gke-prod-eight-pool-0a1b2c3d-grp" in told["pool eight cannot be read whole"]
 

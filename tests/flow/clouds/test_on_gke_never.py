@@ -25,19 +25,13 @@ def _not_patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(google_rest, "PAUSES_S", (0.0, 0.0))
 
 
-def deleted(gke: Gke) -> list[str]:
-    """The names that were deleted, in order."""
-    named = [body["instances"] for verb, body in gke.changes() if verb == "deleteInstances"]
-    return [url.rpartition("/")[2] for urls in named for url in urls]
-
-
 def until_deleted(stage: Stage, gke: Gke, most: int) -> int:
     """Minutes that tick by until something is deleted."""
     for minute in range(1, most + 1):
         stage.wait(60)
         with suppress(Retry):
             stage.tick()
-        if deleted(gke):
+        if gke.deleted():
             return minute
     return 0
 
@@ -50,7 +44,7 @@ def test_one_that_is_never_made_is_called_off_after_its_deadline_and_its_pod_goe
         (name,) = gke.unmade
         deadline = stage.deps.policy.gpu_ready_deadline / 60
         assert deadline <= until_deleted(stage, gke, 60) <= deadline + 3
-        assert deleted(gke) == [name]
+        assert gke.deleted() == [name]
         stage.minutes(10)
         assert (gke.unmade, stage.world.fleet.desired["one"], stage.nodes("eight")) == ({}, 0, 1)
         (told,) = [alert for alert in stage.alerts if alert.kind == "capacity-release"]
@@ -110,10 +104,10 @@ def test_one_that_is_never_even_listed_is_owed_after_its_deadline_and_its_pod_go
         assert (stage.nodes("eight"), len(list(HOLD.scan(stage.deps.state, "")))) == (1, 2)
         told = [alert.why for alert in stage.alerts if alert.kind == "finding-launch-owed"]
         assert told[0].startswith("1 of 1 node could not be launched")
-        assert deleted(gke) == []
+        assert gke.deleted() == []
         gke.hidden = False
         stage.minutes(20)
-        assert len(deleted(gke)) == 1
+        assert len(gke.deleted()) == 1
 
 
 def test_a_pool_that_lags_behind_its_size_gives_its_idle_node_back() -> None:
@@ -127,4 +121,4 @@ def test_a_pool_that_lags_behind_its_size_gives_its_idle_node_back() -> None:
         stage.event(stage.submit("b", run_s=600))
         assert len(gke.unmade) == 1
         stage.minutes(60)
-        assert deleted(gke) == [name]
+        assert gke.deleted() == [name]

@@ -78,6 +78,11 @@ class Gke(Operations, PoolSettings, Rights, Reserved):
         changing = ("createInstances", "deleteInstances", "resize", "setAutoscaling", "setManagement", "setSize")
         return [(m.rpartition(".")[2], body) for m, _, _, body in self.calls if m.endswith(changing)]
 
+    def deleted(self) -> list[str]:
+        """The names that were deleted, in order."""
+        named = [body["instances"] for verb, body in self.changes() if verb == "deleteInstances"]
+        return [url.rpartition("/")[2] for urls in named for url in urls]
+
     def answer(self, call: Call, asked: Any) -> dict[str, Any]:
         """What Google says, and does. Raises ``Refused``."""
         with self.lock:

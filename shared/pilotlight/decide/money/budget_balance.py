@@ -140,14 +140,14 @@ def extend_hold(account: Account, id: str, wanted: Decimal, limit: Decimal, leas
     grant = max(own or Decimal(0), wanted if fits else least)
     if grant == own:
         return account
-    return msgspec.structs.replace(account, held={**account.held, id: grant})
+    return account.with_held(id, grant)
 
 
 def lower_hold(account: Account, id: str, to: Decimal) -> Account:
     """With less held for an id, if it is held."""
     if account.held.get(id, Decimal(0)) <= to:
         return account
-    return msgspec.structs.replace(account, held={**account.held, id: to})
+    return account.with_held(id, to)
 
 
 def settle_hold(account: Account, id: str, cost: Decimal) -> Account:

@@ -1,7 +1,7 @@
 """Budgets at work: a limit over a window, what is held and settled against it, and the node that holds it."""
 
 from datetime import datetime
-from decimal import Decimal
+from decimal import Context, Decimal, localcontext
 from functools import cached_property
 from typing import Literal
 
@@ -12,6 +12,8 @@ from pilotlight.facts.money.money_policy import Budget, BudgetScope, StepDoes
 from pilotlight.units import Seconds, UsdPerHour
 
 Measure = Literal["usd", "gpu_hours", "usd_per_hour"]
+EXACT = Context(prec=100)
+"""Digits enough that a sum of amounts, which have 28 each, is the same in every order."""
 ENDLESS = "endless"
 """End of a window without one, in keys: after every date."""
 
@@ -39,7 +41,7 @@ class Meter(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return f"{self.budget.account}/{self.measure}"
 
 
-class Account(msgspec.Struct, frozen=True, kw_only=True):
+class Account(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Sums that count against a meter, or a part of it. Changed by compare-and-set only, and an id moves one way in it.
 
     ``held`` by hold id, ``settled`` at real cost. ``done`` is what ids were settled at: they were held once and never
@@ -60,8 +62,20 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def total(self) -> Decimal:
-        """Settled and held."""
-        return self.settled + sum(self.held.values(), Decimal(0))
+        """Settled and held: the exact sum, rounded once."""
+        return +self._exact
+
+    @cached_property
+    def _exact(self) -> Decimal:
+        with localcontext(EXACT):
+            return self.settled + sum(self.held.values(), Decimal(0))
+
+    def with_held(self, id: str, usd: Decimal) -> "Account":
+        """The account with so much held for an id. Its total is worked out from this one's: it may hold for 1,500."""
+        after = msgspec.structs.replace(self, held={**self.held, id: usd})
+        if "_exact" in self.__dict__:
+            after.__dict__["_exact"] = EXACT.add(self._exact, EXACT.subtract(usd, self.held.get(id, Decimal(0))))
+        return after
 
 
 class Transfer(msgspec.Struct, frozen=True, kw_only=True):

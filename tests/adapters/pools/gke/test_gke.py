@@ -1,14 +1,13 @@
 """GKE's pools: what is sent, and what each answer and each refusal means."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from civo_server import Fault
 from gke_answers import WHERE, error
-from gke_project import Project, project
+from gke_project import Project
 from gke_site import serving
 from google_documents import COMPUTE, Call
 from small_cloud import world
@@ -35,15 +34,6 @@ from pilotlight.ports.clouds import CloudAccount
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 OURS = re.compile(r"gke-prod-one-pool-0a1b2c3d-[0-9a-f]{8}")
-
-
-@pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
-    """A project whose client is not patient."""
-    monkeypatch.setattr(google_rest, "PAUSES_S", (0.0, 0.0))
-    monkeypatch.setattr(gke_pools, "LOOK_EVERY_S", 0.0)
-    with project() as made:
-        yield made
 
 
 def test_instances_are_created_by_names_of_the_step(here: Project) -> None:

@@ -2,32 +2,20 @@
 
 import json
 import re
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from gke_answers import told
-from gke_project import Project, project
+from gke_project import Project
 from google_documents import CONTAINER, document
 from small_cloud import START
 
-from pilotlight.adapters.pools.gke import google_rest
-from pilotlight.adapters.pools.gke import pools as gke_pools
 from pilotlight.errors import (
     BadRequest,
     Busy,
 )
 from pilotlight.world.faults import Faults
-
-
-@pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
-    """A project whose client is not patient."""
-    monkeypatch.setattr(google_rest, "PAUSES_S", (0.0, 0.0))
-    monkeypatch.setattr(gke_pools, "LOOK_EVERY_S", 0.0)
-    with project() as made:
-        yield made
 
 
 def test_done_is_not_made(here: Project) -> None:

@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 from gke_answers import told
-from gke_project import Project, project
+from gke_project import Project
 from google_documents import Call
 from small_cloud import START
 
-from pilotlight.adapters.pools.gke import google_rest
-from pilotlight.adapters.pools.gke import pools as gke_pools
 from pilotlight.adapters.pools.gke.refusals import Problem, Problems, Reason, error_of, gravest, reason_of
 from pilotlight.errors import (
     BadRequest,
@@ -23,15 +21,6 @@ from pilotlight.errors import (
     QuotaExceeded,
     Unavailable,
 )
-
-
-@pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
-    """A project whose client is not patient."""
-    monkeypatch.setattr(google_rest, "PAUSES_S", (0.0, 0.0))
-    monkeypatch.setattr(gke_pools, "LOOK_EVERY_S", 0.0)
-    with project() as made:
-        yield made
 
 
 @pytest.mark.parametrize(("status", "error"), [(404, BadRequest), (403, Forbidden)])
