@@ -33,12 +33,12 @@ class Meter(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         One scan finds the windows of all budgets that have not ended, and none of those before.
         """
         end = f"{self.end:%Y%m%dT%H%M}" if self.end is not None else ENDLESS
-        return f"{end}/{self.limit_key}/{self.start:%Y%m%dT%H%M}"
+        return f"{end}/{self.budget.account}/{self.measure}/{self.start:%Y%m%dT%H%M}"
 
     @cached_property
     def limit_key(self) -> str:
         """Unique over all budgets, the same in all windows: "research/usd"."""
-        return f"{self.budget.account}/{self.measure}"
+        return self.key.partition("/")[2].rpartition("/")[0]
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -63,18 +63,18 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def total(self) -> Decimal:
         """Settled and held: the exact sum, rounded once."""
-        return +self._exact
-
-    @cached_property
-    def _exact(self) -> Decimal:
-        with localcontext(EXACT):
-            return self.settled + sum(self.held.values(), Decimal(0))
+        known: Decimal | None = self.__dict__.get("exact")
+        if known is None:
+            with localcontext(EXACT):
+                self.__dict__["exact"] = known = self.settled + sum(self.held.values(), Decimal(0))
+        return +known
 
     def with_held(self, id: str, usd: Decimal) -> "Account":
         """The account with so much held for an id. Its total is worked out from this one's: it may hold for 1,500."""
         after = msgspec.structs.replace(self, held={**self.held, id: usd})
-        if "_exact" in self.__dict__:
-            after.__dict__["_exact"] = EXACT.add(self._exact, EXACT.subtract(usd, self.held.get(id, Decimal(0))))
+        known: Decimal | None = self.__dict__.get("exact")
+        if known is not None:
+            after.__dict__["exact"] = EXACT.add(known, EXACT.subtract(usd, self.held.get(id, Decimal(0))))
         return after
 
 

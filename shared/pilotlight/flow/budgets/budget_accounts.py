@@ -95,12 +95,12 @@ def _get(deps: HasBudgets, name: str) -> Entry[Account]:
 
 
 def ahead(deps: HasBudgets, found: Sequence[Meter]) -> dict[str, dict[str, Entry[Account]]]:
-    """By limit, the accounts of its window and of those after it, part by part: one scan for all."""
-    out: dict[str, dict[str, Entry[Account]]] = {meter.limit_key: {} for meter in found}
+    """By limit, in their order, the accounts of its window and of those after it, part by part: one scan for all."""
+    keys, cut = [meter.key for meter in found], len(deps.name) + 1
+    out: dict[str, dict[str, Entry[Account]]] = {limit_key(key): {} for key in keys}
     if not found:
         return out
-    first, cut = {meter.limit_key: start_of(meter.key) for meter in found}, len(deps.name) + 1
-    end = min(meter.key for meter in found).partition("/")[0]
+    first, end = {limit_key(key): start_of(key) for key in keys}, min(keys).partition("/")[0]
     for entry in CAP.scan(deps.state, f"{deps.name}/", after=f"{deps.name}/{end}"):
         name = entry.name[cut:]
         limit = limit_key(name)

@@ -46,13 +46,11 @@ NOTHING_KNOWN = Memory()
 def balances(deps: Deps, now: datetime, memory: Memory = NOTHING_KNOWN) -> Money:
     """Balances of each budget, now and in windows ahead, with the median runs that are remembered."""
     found = meters(deps.policy.budgets, now)
-    ahead = budget_accounts.ahead(deps, found)
+    ahead = budget_accounts.ahead(deps, found).values()
     totals = tuple(
         each
-        for meter in found
-        for each in budget_accounts.balances_of(
-            meter, {name: entry.value for name, entry in ahead[meter.limit_key].items()}
-        )
+        for meter, read in zip(found, ahead, strict=True)
+        for each in budget_accounts.balances_of(meter, {name: entry.value for name, entry in read.items()})
     )
     return Money(balances=totals, typical=typical_runs(deps, memory), steps=steps_in_force(deps.state, deps.name))
 
