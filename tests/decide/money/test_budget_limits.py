@@ -207,7 +207,7 @@ def test_a_plan_takes_from_its_purse() -> None:
         Budget(name="mine", usd=Decimal(10), scope=RESEARCH),
         Budget(name="theirs", usd=Decimal(1), scope=BudgetScope(team="ads")),
     ]
-    purse = Purse(unused_balances(both, NOON), NOON)
+    purse = Purse(unused_balances(both, NOON), NOON, Policy(version=1))
     assert [left for left, *_ in purse.room(terms())] == [2]
     purse.take(terms(), 1)
     assert [left for left, *_ in purse.room(terms())] == [1]
@@ -221,7 +221,11 @@ def test_a_plan_takes_from_its_purse() -> None:
 def test_a_run_over_midnight_needs_room_in_both_days() -> None:
     """An hour of the run is today's and fits; what it takes of tomorrow is more than a day has: none is bought."""
     for usd, left in ((Decimal("2.2"), 0), (Decimal("2.7"), 1)):
-        purse = Purse(unused_balances([Budget(name="b", period="day", usd=usd)], NOON), NOON + timedelta(hours=11))
+        purse = Purse(
+            unused_balances([Budget(name="b", period="day", usd=usd)], NOON),
+            NOON + timedelta(hours=11),
+            Policy(version=1),
+        )
         assert min(room for room, *_ in purse.room(terms())) == left
 
 

@@ -318,7 +318,7 @@ def test_what_a_node_is_bought_on_is_that_of_the_table() -> None:
         )
         other = Budget(name="o", scope=BudgetScope(team="blue"), usd=Decimal(9), hard=state["hard"])
         balances = [Balance(meter=one, total=Decimal(state["used"])) for one in meters([own, other], NOW)]
-        purse = Purse(Money(balances=tuple(balances), lit=state["lit"]), NOW, bought=state["bought"])
+        purse = Purse(Money(balances=tuple(balances), lit=state["lit"]), NOW, rules, bought=state["bought"])
         fit = purse.fit_terms(made, state["nodes"], state["others"])
         room = [(left, why) for left, why, _ in purse.room(fit)]
         purse.take(fit, 2)
