@@ -57,9 +57,9 @@ def aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Aws]:
         yield here
 
 
-def run(*words: str) -> str:
+def run(*words: str, command: str = "gpus") -> str:
     """What is printed."""
-    done = CliRunner().invoke(build(["gpus"]), ["gpus", *words], catch_exceptions=False, env={"COLUMNS": "200"})
+    done = CliRunner().invoke(build([command]), [command, *words], catch_exceptions=False, env={"COLUMNS": "200"})
     assert done.exit_code == 0, done.output
     return done.stdout
 
@@ -120,6 +120,17 @@ def test_a_node_that_boots_is_shown_with_when_it_was_asked_for(aws: Aws) -> None
     aws.world.advance(7200)
     (rows,) = json.loads(run("--json")).values()
     assert (rows[0]["lit"], rows[0]["booting"], rows[0]["boots_since"]) == (3, 0, None)
+
+
+def test_a_plan_names_each_node_whose_dollars_it_counts(aws: Aws) -> None:
+    """One that boots too, by its instance: else dollars an hour now would be more than those of the nodes shown."""
+    aws.world.launch("one", 1)
+    planned = json.loads(run("--json", command="plan"))
+    assert sum(node["usd_per_hour"] for node in planned["nodes"]) == planned["usd_per_hour_before"] == 6
+    assert {node["verdict"] for node in planned["nodes"]} == {"keep"}
+    text = run(command="plan")
+    assert "[one, $2.00/h]: boots: asked for at " in text
+    assert "no GPU node" not in text
 
 
 def test_a_node_that_joined_and_is_not_ready_yet_boots() -> None:
