@@ -107,7 +107,7 @@ class Purse:
 
     def _room(self, meter: Meter, before: Decimal, each: Decimal, terms_: Terms) -> tuple[int, str]:
         left = int((meter.limit - before) // each) if each > 0 else MANY
-        return left, refusal(meter, before + each, terms_)
+        return left, refusal(meter, before + each, terms_, self.now)
 
 
 MOST_HELD = 1500
