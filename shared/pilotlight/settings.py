@@ -289,19 +289,19 @@ def _callers(text: str) -> "dict[str, Caller]":
         return {}
     from pilotlight.facts.limits.routes import Caller
 
-    body = text.encode() if text.lstrip().startswith("{") else read(text)
     try:
+        body = text.encode() if text.lstrip().startswith("{") else read(text)
         found = typed_json.decode(body, dict[str, Caller])
+    except BadInput:  # Its line shows the text, which may be a token.
+        raise BadInput("PILOTLIGHT_TOKENS: no JSON, and no file to read; write name -> token, roles, by") from None
     except (msgspec.DecodeError, UnicodeError) as error:
         raise BadInput(f"PILOTLIGHT_TOKENS: {error}; write name -> token, roles, by") from None
     if not found:
         raise BadInput("PILOTLIGHT_TOKENS is empty")
     for name, caller in found.items():
         if len(caller.token) < SHORTEST_TOKEN or not TOKEN_LETTERS.issuperset(caller.token):
-            raise BadInput(
-                f"PILOTLIGHT_TOKENS: the token of {name!r} is too short or odd: use {SHORTEST_TOKEN} or more of A-Z, "
-                "a-z, 0-9, - and _, as `openssl rand -hex 32` writes"
-            )
+            odd = f"is too short or odd: use {SHORTEST_TOKEN} or more of A-Z, a-z, 0-9, - and _"
+            raise BadInput(f"PILOTLIGHT_TOKENS: the token of {name!r} {odd}, as `openssl rand -hex 32` writes")
         if not name or not TOKEN_LETTERS.issuperset(name):
             raise BadInput(f"PILOTLIGHT_TOKENS: {name!r} is no name: use A-Z, a-z, 0-9, - and _")
         if caller.by == "link" and caller.roles != ("acknowledge",):

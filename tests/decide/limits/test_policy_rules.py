@@ -139,6 +139,19 @@ def test_a_kept_pool_is_kept_whatever_else_would_release_it() -> None:
     assert verdict(idle_s=90_000)[0] == "release"
 
 
+@pytest.mark.parametrize("idle", ["keep", "release"])
+def test_a_node_is_held_for_as_without_the_rule_that_keeps_or_releases_idle_ones(idle: str) -> None:
+    """A kept pool's node is not held for until the rule ends, which nobody knows: a budget would refuse each."""
+    budget = money("10").balances[0].meter.budget
+    bare = policy(budgets=(budget,), pools={"t4": PoolPolicy(instance_type="T4x1", max=20, idle_timeout=300)})
+    ruled = msgspec.structs.replace(bare, rules=(rule({"idle": {"t4": idle}}, waiting=RuleWaiting(pods=1)),))
+    made, without = (plan(pods(1), rules=each, money=money("10")) for each in (ruled, bare))
+    [buy] = made.buys
+    assert buy.pool == "t4"
+    assert buy.terms == without.buys[0].terms
+    assert buy.terms[0].idle_s == 300
+
+
 def test_grow_keeps_nodes_ready_for_those_who_wait() -> None:
     """Two without work, within the pool's most, and the purchase says why."""
     ruled = policy(rules=(rule({"warm": {"t4": 2}}, waiting=RuleWaiting(pods=2)),))

@@ -137,14 +137,14 @@ def test_what_a_purchase_holds(of: Meter, changed: dict[str, object], amount: De
 
 def test_a_refusal_gives_the_figures() -> None:
     """A refusal says whose money it is, how much would be held of how much, and the run it reckons with."""
-    assert refusal(meter(), Decimal("412.104"), terms()) == (
+    assert refusal(meter(), Decimal("412.104"), terms(), NOON) == (
         "team research: $412.10 of $400.00 a day would be held (a run may take 2 h: classes.batch.max_runtime)"
     )
-    assert refusal(meter(usd=Decimal(9), period="hour"), Decimal(10), terms()) == (
+    assert refusal(meter(usd=Decimal(9), period="hour"), Decimal(10), terms(), NOON) == (
         "team research: $10.00 of $9.00 an hour would be held"
     )
     whole = meter(gpu_hours=Decimal(100), period="week", scope="all", name="everyone", hard=False)
-    assert refusal(whole, Decimal("100.5"), terms()) == (
+    assert refusal(whole, Decimal("100.5"), terms(), NOON) == (
         "budget everyone: 100.5 of 100.0 GPU-hours a week would be held (a run may take 1 h: the typical run)"
     )
 
@@ -207,7 +207,7 @@ def test_a_plan_takes_from_its_purse() -> None:
         Budget(name="mine", usd=Decimal(10), scope=RESEARCH),
         Budget(name="theirs", usd=Decimal(1), scope=BudgetScope(team="ads")),
     ]
-    purse = Purse(unused_balances(both, NOON), NOON)
+    purse = Purse(unused_balances(both, NOON), NOON, Policy(version=1))
     assert [left for left, *_ in purse.room(terms())] == [2]
     purse.take(terms(), 1)
     assert [left for left, *_ in purse.room(terms())] == [1]
@@ -218,10 +218,24 @@ def test_a_plan_takes_from_its_purse() -> None:
     assert [left for left, *_ in kept.room(terms())] == [1]
 
 
+def test_a_refusal_names_a_window_that_is_not_this_one() -> None:
+    """What is left is told of the window that runs now: without its day the figure would contradict that."""
+    late = NOON + timedelta(hours=11)
+    purse = Purse(unused_balances([Budget(name="b", period="day", usd=Decimal("2.2"))], NOON), late, Policy(version=1))
+    (_, today, _), (left, tomorrow, _) = purse.room(terms())
+    assert left == 0
+    assert " in the day" not in today
+    assert " of $2.20 a day would be held in the day from 11-21 00:00 UTC (a run may take " in tomorrow
+
+
 def test_a_run_over_midnight_needs_room_in_both_days() -> None:
     """An hour of the run is today's and fits; what it takes of tomorrow is more than a day has: none is bought."""
     for usd, left in ((Decimal("2.2"), 0), (Decimal("2.7"), 1)):
-        purse = Purse(unused_balances([Budget(name="b", period="day", usd=usd)], NOON), NOON + timedelta(hours=11))
+        purse = Purse(
+            unused_balances([Budget(name="b", period="day", usd=usd)], NOON),
+            NOON + timedelta(hours=11),
+            Policy(version=1),
+        )
         assert min(room for room, *_ in purse.room(terms())) == left
 
 

@@ -174,7 +174,7 @@ def test_what_a_node_takes_of_a_limit_is_that_of_the_table() -> None:
             f"room until {minutes(latest(meter, hold, Decimal(str(state['room']))), NOW)}; "
             f"paid until {minutes(paid_until(hold, NOW), NOW)}; days {','.join(touched)}; "
             f"bought now {_shown(fresh)} at most {most(hold.terms):.3f}; ends {ends}; "
-            f"{refusal(meter, Decimal(50), hold.terms)}; {counts(own, hold.terms)}"
+            f"{refusal(meter, Decimal(50), hold.terms, NOW)}; {counts(own, hold.terms)}"
         )
         found.append(line(choices, state, answer))
     assert differing(HERE / "hold_amounts.txt", found) == []
@@ -318,7 +318,7 @@ def test_what_a_node_is_bought_on_is_that_of_the_table() -> None:
         )
         other = Budget(name="o", scope=BudgetScope(team="blue"), usd=Decimal(9), hard=state["hard"])
         balances = [Balance(meter=one, total=Decimal(state["used"])) for one in meters([own, other], NOW)]
-        purse = Purse(Money(balances=tuple(balances), lit=state["lit"]), NOW, bought=state["bought"])
+        purse = Purse(Money(balances=tuple(balances), lit=state["lit"]), NOW, rules, bought=state["bought"])
         fit = purse.fit_terms(made, state["nodes"], state["others"])
         room = [(left, why) for left, why, _ in purse.room(fit)]
         purse.take(fit, 2)

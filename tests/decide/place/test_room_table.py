@@ -51,12 +51,12 @@ def _headroom(state: dict[str, Any]) -> Headroom:
     usd = state["cap usd"]
     caps = Caps(nodes=state["cap nodes"], gpus=state["cap gpus"], usd_per_hour=None if usd is None else Decimal(usd))
     pools = {} if state["max"] is None else {"v": PoolPolicy(instance_type="v", max=state["max"])}
-    purse = None
+    policy, purse = Policy(version=1, pools=pools, caps=caps), None
     if state["budget"] is not None:
         own = Budget(name="b", usd=Decimal(state["budget"]), period="day")
         balances = [Balance(meter=meter, total=Decimal(state["held"])) for meter in meters([own], NOW)]
-        purse = Purse(Money(balances=tuple(balances)), NOW)
-    room = Headroom(Policy(version=1, pools=pools, caps=caps), purse)
+        purse = Purse(Money(balances=tuple(balances)), NOW, policy)
+    room = Headroom(policy, purse)
     if state["quota"] is not None:
         room.quotas = {"v": Quota(name="q", limit=state["quota"], used=state["used"], takes=4)}
     if state["owed"]:

@@ -3,8 +3,10 @@
 import json
 from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
+import msgspec
 import pytest
 from live_crowd import crowd
 from live_site import Site, busy
@@ -12,6 +14,7 @@ from stage import Stage
 
 from pilotlight.errors import Unavailable
 from pilotlight.facts.decisions import NodeVerdict, Plan, Record
+from pilotlight.facts.money.money_policy import Budget
 from pilotlight.flow.records import ledger
 from pilotlight.settings import Settings
 from pilotlight.tools.serve import own_pages
@@ -55,6 +58,15 @@ def test_the_forecast_of_the_month_is_that_of_a_budget_for_all_of_it() -> None:
     money = Looks(crowd(), ["c"]).newest().money  # type: ignore[arg-type]
     [of_all] = [one for one in money.budgets if one.budget == "all"]
     assert (money.month, round(money.likely, 6)) == (of_all.spent, round(of_all.likely, 6))
+
+
+def test_a_budget_of_dollars_an_hour_is_told_of_beside_those_with_a_period() -> None:
+    """A page that lists none of them must not say that there is no budget."""
+    on = Stage()
+    rate = Budget(name="now", usd=Decimal(5), period="hour")
+    ruled = msgspec.structs.replace(on.deps.policy, budgets=(rate,))
+    money = looks(on, policy=ruled).newest().money
+    assert (money.budgets, money.at_once) == ((), 1)
 
 
 @pytest.mark.parametrize(("api", "pretend"), [("", True), ("in-cluster", False)])

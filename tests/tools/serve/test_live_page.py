@@ -301,6 +301,8 @@ def test_a_page_with_nothing_yet_says_so(chromium: Chromium) -> None:
             assert words in said
         assert page.run("document.querySelector('#left button').dataset.copy") == "budgets: [{name: month, usd: 1000}]"
         assert page.run(LAYOUT) == []
+        page.run("seen.money.at_once = 1; document.getElementById('left').replaceChildren(); draw.money(); 1")
+        assert "no budget of a month's dollars: add one" in page.run("document.getElementById('all').innerText")
         for count, things in ((0, ["GPUs paid for", "pods waiting now"]), (1, ["GPU paid for", "pod waiting now"])):
             page.run(f"seen.paid = {count}; seen.waiting = [{{pods: {count}, first: 'a'}}]; draw.paid(); waits(); 1")
             assert page.run("['paid-of', 'waitnow-of'].map((id) => document.getElementById(id).innerText)") == things

@@ -215,6 +215,7 @@ def test_a_token_in_a_path_is_never_shown(tmp_path: Path) -> None:
         pytest.param('{"a": {"token": "short"}}', "too short", id="a token that can be guessed"),
         pytest.param('{"a": {"token": "0123456789abcdef", "roles": ["all"]}}', "roles", id="a role there is not"),
         pytest.param("{}", "PILOTLIGHT_TOKENS is empty", id="nobody"),
+        pytest.param("0123456789abcdef", "PILOTLIGHT_TOKENS: no JSON, and no file to read", id="a token by itself"),
         pytest.param(
             '{"a": {"token": "0123456789abcdef"}, "b": {"token": "0123456789abcdef"}}',
             "the same token",

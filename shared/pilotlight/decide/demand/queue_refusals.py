@@ -52,7 +52,7 @@ def room_of(
     for pool in pools:
         if pool.name in by_pool:
             head.add(by_pool[pool.name], pool.desired)
-    head.purse = Purse(money, now) if money.balances else None
+    head.purse = Purse(money, now, policy) if money.balances else None
     for buy in buys:
         for n in range(buy.count):
             head.add(by_name[buy.offering], 1, buy.terms[n] if n < len(buy.terms) else None)

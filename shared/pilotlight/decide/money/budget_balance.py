@@ -24,6 +24,7 @@ from pilotlight.decide.money.budget_limits import (
 from pilotlight.decide.money.economics import calls_s, least_s
 from pilotlight.facts.money.budgets import Account, Hold, Meter, Money, Terms, Transfer
 from pilotlight.facts.place.pod_verdicts import Code
+from pilotlight.facts.policy import Policy
 
 MANY = 1 << 30
 """As many nodes as anyone wants: no budget is in the way."""
@@ -35,6 +36,7 @@ class Purse:
 
     money: Money
     now: datetime
+    policy: Policy  # As its file has it: a node is held for by what it may cost once no rule holds any more.
     taken: dict[str, Decimal] = field(default_factory=dict)
     bought: int = 0
     _made: dict[str, list[Meter]] = field(default_factory=dict)  # Windows of each limit, as far as they were asked for.
@@ -80,7 +82,7 @@ class Purse:
 
     def copy(self) -> "Purse":
         """A copy that later changes leave alone."""
-        return Purse(self.money, self.now, dict(self.taken), self.bought, self._made)
+        return Purse(self.money, self.now, self.policy, dict(self.taken), self.bought, self._made)
 
     def at_stake(self, terms_: Terms) -> tuple[Hold, list[tuple[Meter, Decimal, Decimal]]]:
         """The hold of a node bought now, and each meter that it has to fit in: how far that is used, with all that this
@@ -105,7 +107,7 @@ class Purse:
 
     def _room(self, meter: Meter, before: Decimal, each: Decimal, terms_: Terms) -> tuple[int, str]:
         left = int((meter.limit - before) // each) if each > 0 else MANY
-        return left, refusal(meter, before + each, terms_)
+        return left, refusal(meter, before + each, terms_, self.now)
 
 
 MOST_HELD = 1500

@@ -100,7 +100,7 @@ def life(budgets: Sequence[Budget], hold: Hold, until: datetime) -> tuple[Meter,
 
 def applies(meter: Meter, terms: Terms) -> bool:
     """True where a node of such terms counts against a meter."""
-    return part_of(meter.budget, terms) > 0
+    return counts(meter.budget, terms)
 
 
 def counts(budget: Budget, terms: Terms) -> bool:
@@ -308,22 +308,23 @@ def most(terms_: Terms) -> Usd:
     return per_hour(terms_.usd_per_hour, billed_seconds(terms_, whole_s))
 
 
-def refusal(meter: Meter, after: Decimal, terms_: Terms) -> str:
-    """As people read it: "team research: $412.10 of $400.00 a day would be held (...)", naming the run held for."""
+def refusal(meter: Meter, after: Decimal, terms_: Terms, now: datetime) -> str:
+    """As "team research: $412.10 of $400.00 a day would be held (...)", naming the run, and a window that is ahead."""
     figures = f"{budget_owner(meter)}: {amount(meter, after).partition(' ')[0]} of {limit(meter)} would be held"
     if meter.end is None:
         return figures
+    when = f" in the {meter.budget.period} from {meter.start:%m-%d %H:%M} UTC"
+    ahead = when if meter.start > now else ""
     if not meter.budget.hard:
-        return f"{figures} (a run may take {terms_.typical_s / HOUR:.3g} h: the typical run)"
+        return f"{figures}{ahead} (a run may take {terms_.typical_s / HOUR:.3g} h: the typical run)"
     slow = f"; its pods need {human(terms_.stop_s)} to stop: {LESS}" if terms_.stop_s > PLAIN_STOP_S else ""
     if terms_.stretch_s and terms_.stretch_s <= least_s(terms_):
         rate = f"{terms_.stretch_s / HOUR:.3g} h at {cents(terms_.usd_per_hour)} an hour"
-        when = f"in the {meter.budget.period} from {meter.start:%m-%d %H:%M} UTC"
-        return f"{figures} {when} (the node is held for {rate}, a boot of {human(terms_.boot_s)} and its stop{slow})"
+        return f"{figures}{when} (the node is held for {rate}, a boot of {human(terms_.boot_s)} and its stop{slow})"
     if terms_.stretch_s:
         source = f"in stretches: classes.{terms_.workload_class}.hold"
-        return f"{figures} (for {terms_.stretch_s / HOUR:.3g} h, {source}{slow})"
-    return f"{figures} (a run may take {terms_.run_s / HOUR:.3g} h: {terms_.run_source}{slow})"
+        return f"{figures}{ahead} (for {terms_.stretch_s / HOUR:.3g} h, {source}{slow})"
+    return f"{figures}{ahead} (a run may take {terms_.run_s / HOUR:.3g} h: {terms_.run_source}{slow})"
 
 
 LESS = "shorten terminationGracePeriodSeconds or pilotlight.dev/checkpoint-takes-seconds"
@@ -331,8 +332,7 @@ LESS = "shorten terminationGracePeriodSeconds or pilotlight.dev/checkpoint-takes
 
 def budget_owner(meter: Meter) -> str:
     """Whose money it is: "team research", or the name of a budget for all."""
-    scope = meter.budget.scope
-    return str(scope) if isinstance(scope, BudgetScope) else f"budget {meter.budget.name}"
+    return str(meter.budget.scope) if isinstance(meter.budget.scope, BudgetScope) else f"budget {meter.budget.name}"
 
 
 def amount(meter: Meter, figure: Decimal) -> str:

@@ -78,10 +78,10 @@ class Headroom:
         if self.purse is None:
             return None
         if shape is None:
-            return self.purse.fit_terms(terms(offering, self.policy, workload_class=None, team=""))
+            return self.purse.fit_terms(terms(offering, self.purse.policy, workload_class=None, team=""))
         asked = terms(
             offering,
-            self.policy,
+            self.purse.policy,
             workload_class=shape.workload_class,
             team=shape.team,
             max_run_s=shape.max_run_s,

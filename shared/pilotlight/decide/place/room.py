@@ -43,7 +43,7 @@ def find_room(work: Work) -> None:
         if name in by_pool:
             headroom.add(by_pool[name], count)
     work.usd_per_hour_before = headroom.usd_per_hour
-    purse = Purse(look.money, look.now) if look.money.balances else None
+    purse = Purse(look.money, look.now, look.policy) if look.money.balances else None
     headroom = replace(
         headroom, owed=+owed, quotas=look.quotas, purse=purse, paid=work.paid, spot_shares=work.spot_shares
     )

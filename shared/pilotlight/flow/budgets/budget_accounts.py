@@ -321,5 +321,6 @@ def hold_amounts(deps: Deps, prefix: str, holds: Sequence[Hold], by_meter: ByMet
         for name, own in wanted.items():
             if not reserve(deps, meter, name, own, partial(alive, own)):
                 after = read(deps, meter).total + sum(own.values(), Decimal(0))
-                return refusal(meter, after, next(h.terms for h in holds if h.id in own))
+                first = next(h for h in holds if h.id in own)
+                return refusal(meter, after, first.terms, first.since)
     return ""

@@ -94,14 +94,14 @@ class BudgetRoom:
         if got >= wanted:
             return None
         others = self.total(meter) - got
-        return Short(node, refusal(meter, others + wanted, wants.terms), max(Decimal(0), commitment - got))
+        return Short(node, refusal(meter, others + wanted, wants.terms, self._now), max(Decimal(0), commitment - got))
 
     def lacks(self, meter: Meter, cut: Hold, wants: Hold, node: str) -> Short | None:
         """The shortage that is told where it is this limit that a stretch could not be renewed within."""
         after = self.total(meter) - self.own(meter, cut) + held_amount(meter, wants)
         if not meter.budget.hard or after <= meter.limit:
             return None
-        return Short(node, refusal(meter, after, wants.terms))
+        return Short(node, refusal(meter, after, wants.terms, self._now))
 
     def let_go(self, hold: Hold, has: Hold, concerned: Sequence[Meter]) -> None:
         """Free what a hold has beyond ``has``, but what is spent."""

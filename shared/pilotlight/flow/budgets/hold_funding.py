@@ -219,7 +219,7 @@ class Funding:
                     own -= min(own, self._spent(meter, hold))
                 others = room.total(meter) - own + self._pledged.get(meter.key, Decimal(0))
                 if others + wanted > meter.limit:
-                    return refusal(meter, others + wanted, after.terms), {}
+                    return refusal(meter, others + wanted, after.terms, self.now), {}
                 pledges[meter.key] = self._pledged.get(meter.key, Decimal(0)) + max(Decimal(0), wanted - own)
         return "", pledges
 

@@ -125,7 +125,7 @@ class _Keeper:
         held = {hold.value.instance for hold in budget_accounts.every_hold(deps)} if preview else set[str]()
         self.unheld = frozenset(n.name for n in self.nodes.values() if preview and n.instance not in held)
         self.offerings = {offering.pool: offering for offering in deps.offerings}
-        self.purse = Purse(money, snapshot.now)
+        self.purse = Purse(money, snapshot.now, deps.policy)
         lit = Counter(node.pool for node in snapshot.view.nodes) | Counter({p.name: p.desired for p in snapshot.pools})
         self.policy = effective(deps.policy, snapshot.now)
         self.caps = caps_left(self.policy.caps, lit, self.offerings)

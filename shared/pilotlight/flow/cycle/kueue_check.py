@@ -84,7 +84,7 @@ class _Gates:
 
     def __init__(self, deps: Deps, snapshot: Snapshot, plan: Plan, money: Money, refuser: Refuser) -> None:
         self.deps, self.snapshot, self.plan, self.refuser = deps, snapshot, plan, refuser
-        self.purse = Purse(money, snapshot.now)
+        self.purse = Purse(money, snapshot.now, deps.policy)
         self._held: dict[str, Terms] | None = None
 
     def paid_for(self, answer: CheckAnswer) -> CheckAnswer:

@@ -34,10 +34,12 @@ class GpuRow(msgspec.Struct, frozen=True, kw_only=True):
     boots_since: datetime | None = None  # When the oldest of those was asked for.
     could_buy: int = 0  # GPUs that the pool's max leaves room for.
     usd_per_gpu_hour: UsdPerHour | None = None  # None where no price is known.
-    note: str = ""  # Why none can be bought now.
+    note: str = ""  # Why none can be bought now, or none is bought by itself.
 
 
 Key = tuple[str, str, CapacityType, str]
+
+NONE_STOPPED: Mapping[str, str] = {}
 
 
 def gpu_rows(
@@ -47,8 +49,12 @@ def gpu_rows(
     nodes: Iterable[Node],
     memory: Memory,
     now: datetime,
+    stopped: Mapping[str, str] = NONE_STOPPED,
 ) -> tuple[GpuRow, ...]:
-    """A row for each offering, and for nodes that are of none, in the order of the policy's pools."""
+    """A row for each offering, and for nodes that are of none, in the order of the policy's pools.
+
+    ``stopped`` says of pools why nothing is bought there by itself: a pause, or their mode.
+    """
     sold = {_key(each): each for each in offered}
     lit: dict[Key, list[Node]] = {}
     for node in nodes:
@@ -68,7 +74,13 @@ def gpu_rows(
         joined = [node.created_at for node in lit.get(key, []) if not node.ready and node.ready_since is None]
         since = [*boots.pop(key[0], []), *joined]
         row = _row(key, sold.get(key), lit.get(key, []), policy, sizes, refusals)
-        rows.append(msgspec.structs.replace(row, booting=len(since), boots_since=min(since, default=None)))
+        row = msgspec.structs.replace(
+            row,
+            booting=len(since),
+            boots_since=min(since, default=None),
+            note=row.note or (stopped.get(row.pool, "") if row.could_buy else ""),
+        )
+        rows.append(row)
     return tuple(rows)
 
 

@@ -35,7 +35,7 @@ from pilotlight.tools.glance.glance import (
     ToApprove,
     Waiting,
 )
-from pilotlight.tools.glance.new_nodes import new_nodes
+from pilotlight.tools.glance.new_nodes import booting, new_nodes
 from pilotlight.units import HOUR
 
 if TYPE_CHECKING:
@@ -122,15 +122,11 @@ def _unread(deps: Deps) -> Iterator[Finding]:
 
 def _lit(deps: Deps, plan: Plan, pools: Iterable[PoolState]) -> Iterator[LitNode]:
     """Every node that is paid for: those with a verdict, and those that boot and are not in the cluster yet."""
-    judged = {name for n in plan.nodes for name in (n.node, n.instance)}
     for n in plan.nodes:
         yield LitNode(node=n.node, pool=n.pool, usd_per_hour=n.usd_per_hour, verdict=n.verdict, why=n.why)
     prices = {offering.pool: offering.usd_per_hour for offering in deps.offerings}
-    for pool in pools:
-        for boots in pool.booting:
-            if boots.instance not in judged:
-                why, usd = f"asked for at {boots.requested_at:%H:%M:%S} UTC", prices.get(pool.name)
-                yield LitNode(node=boots.instance, pool=pool.name, usd_per_hour=usd, verdict="boots", why=why)
+    for n in booting(plan, pools, prices):
+        yield LitNode(node=n.node, pool=n.pool, usd_per_hour=n.usd_per_hour, verdict="boots", why=n.why)
 
 
 def _pauses(state: State, cluster: str) -> Iterator[PausedPools]:

@@ -1,12 +1,31 @@
-"""Usual time of new nodes until a pod works there, for people: each step apart, as far as it was learned."""
+"""New nodes, for people: those that boot, and the usual time until a pod works there, as far as it was learned."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
 from pilotlight.decide.offers.first_work import usual
+from pilotlight.facts.decisions import NodeVerdict, Plan
 from pilotlight.facts.nodes.first_work import FirstWork
-from pilotlight.units import Seconds
+from pilotlight.facts.nodes.pool_state import PoolState
+from pilotlight.units import Seconds, UsdPerHour
+
+
+def booting(plan: Plan, pools: Iterable[PoolState], prices: Mapping[str, UsdPerHour]) -> Iterator[NodeVerdict]:
+    """Every instance that is paid for and not in the cluster yet, by ``prices`` of pools: no plan judges it."""
+    judged = {name for node in plan.nodes for name in (node.node, node.instance)}
+    for pool in pools:
+        for one in pool.booting:
+            if one.instance not in judged:
+                yield NodeVerdict(
+                    node=one.instance,
+                    pool=pool.name,
+                    instance=one.instance,
+                    verdict="keep",
+                    why=f"asked for at {one.requested_at:%H:%M:%S} UTC",
+                    usd_per_hour=prices.get(pool.name),
+                    registered=False,
+                )
 
 
 class NewNode(msgspec.Struct, frozen=True, kw_only=True):

@@ -32,6 +32,7 @@ class PoolRow(msgspec.Struct, frozen=True, kw_only=True):
     priced_at: datetime | None = None  # The price's day; None for the policy's own.
     mode: Mode  # The pool's.
     most: int  # Nodes that the policy allows.
+    paused: str = ""  # Since when a person stopped its calls, and why.
     owner: str  # Who else sizes it, or ours.
     last_error: str = ""  # The cloud's last refusal that still holds a purchase back.
     images: tuple[ImageWorth, ...] = ()  # Those that its new nodes pull, and what having them sooner is worth.

@@ -18,9 +18,12 @@ from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.memory import Backoff, Memory
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import Policy, PoolPolicy
+from pilotlight.flow.records import brake_records
+from pilotlight.settings import deployed_settings
 from pilotlight.tools.cli.main import build
 from pilotlight.tools.glance.gpu_rows import GpuRow, gpu_rows
 from pilotlight.tools.report.tables.gpus_table import summary
+from pilotlight.wiring import App
 
 POLICY = """
 version: 1
@@ -57,9 +60,9 @@ def aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Aws]:
         yield here
 
 
-def run(*words: str) -> str:
+def run(*words: str, command: str = "gpus") -> str:
     """What is printed."""
-    done = CliRunner().invoke(build(["gpus"]), ["gpus", *words], catch_exceptions=False, env={"COLUMNS": "200"})
+    done = CliRunner().invoke(build([command]), [command, *words], catch_exceptions=False, env={"COLUMNS": "200"})
     assert done.exit_code == 0, done.output
     return done.stdout
 
@@ -120,6 +123,41 @@ def test_a_node_that_boots_is_shown_with_when_it_was_asked_for(aws: Aws) -> None
     aws.world.advance(7200)
     (rows,) = json.loads(run("--json")).values()
     assert (rows[0]["lit"], rows[0]["booting"], rows[0]["boots_since"]) == (3, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("mode", "paused", "says"),
+    [
+        ("act", "", "its cloud's quota and the budgets are asked at the purchase"),
+        ("advise", "", "in mode advise nothing is bought by itself"),
+        ("act", "one", "paused since "),
+        ("act", "*", ": the bill"),
+    ],
+)
+def test_a_pool_that_buys_nothing_by_itself_says_why(
+    aws: Aws, tmp_path: Path, mode: str, paused: str, says: str
+) -> None:
+    """Its mode or a person's pause, in its note and in the sum; `pools` tells of the pause too."""
+    (tmp_path / "policy.yaml").write_text(POLICY.replace("mode: act", f"mode: {mode}"))
+    app = App(deployed_settings())
+    if paused:
+        brake_records.pause(app.state, app.settings.cluster_name, paused.strip("*"), "the bill", app.clock.now())
+    text, pools = run(), run(command="pools")
+    assert says in text.splitlines()[-1]
+    assert ("paused since" in pools and ": the bill" in pools) == bool(paused)
+    (rows,) = json.loads(run("--json")).values()
+    assert bool(rows[0]["note"]) == (says != "its cloud's quota and the budgets are asked at the purchase")
+
+
+def test_a_plan_names_each_node_whose_dollars_it_counts(aws: Aws) -> None:
+    """One that boots too, by its instance: else dollars an hour now would be more than those of the nodes shown."""
+    aws.world.launch("one", 1)
+    planned = json.loads(run("--json", command="plan"))
+    assert sum(node["usd_per_hour"] for node in planned["nodes"]) == planned["usd_per_hour_before"] == 6
+    assert {node["verdict"] for node in planned["nodes"]} == {"keep"}
+    text = run(command="plan")
+    assert "[one, $2.00/h]: boots: asked for at " in text
+    assert "no GPU node" not in text
 
 
 def test_a_node_that_joined_and_is_not_ready_yet_boots() -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from both_ways import served
+from small_cloud import pod, world
 from stage import MINUTE, Stage
 from typer.testing import CliRunner
 
@@ -225,3 +227,18 @@ def test_a_node_names_the_decision_and_the_pods_that_it_was_bought_for() -> None
         meter_nodes.count(on.deps)
     assert said(before) == [f"node {before} was bought by no decision of the last 30 days"]
     assert said("nobody") == []
+
+
+def test_a_running_pod_of_no_decision_is_told_with_its_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It found room by itself: status names it on its node, so that "nothing known" would contradict it."""
+    cloud = world()
+    cloud.launch("one")
+    cloud.advance(600)
+    cloud.submit([pod("held", on="one")], 7200.0)
+    cloud.advance(60)
+    with served(cloud) as outside:
+        monkeypatch.setenv("PILOTLIGHT_WORLD", outside.url)
+        for named in ("default/held", "held"):
+            assert "now\n  node n1: keep, " in why(named)
+        with pytest.raises(Failed, match="nothing known about 'ml/other'"):
+            why("ml/other")

@@ -207,10 +207,13 @@ def dry_run(app: "App", seams: "Seams", now: datetime, policy: "Policy") -> "App
 def decide(dry: "App") -> "tuple[Snapshot, Plan]":
     """The look and the plan of a reconcile, and what is wrong with pools and prices."""
     from pilotlight.flow.cycle.planning import preview
+    from pilotlight.tools.glance.new_nodes import booting
 
     snapshot, decided = preview(_as_if_it_may_act(dry.deps), releases=True)
-    _, unbuyable = dry.price_offerings()
-    nodes = _with_off_hours(decided, snapshot, dry.policy)
+    priced, unbuyable = dry.price_offerings()
+    boots = booting(decided, snapshot.pools, {each.pool: each.usd_per_hour for each in priced})
+    words = (msgspec.structs.replace(each, why=f"boots: {each.why}") for each in boots)
+    nodes = (*_with_off_hours(decided, snapshot, dry.policy), *words)
     return snapshot, msgspec.structs.replace(decided, nodes=nodes, findings=(*decided.findings, *unbuyable))
 
 

@@ -14,6 +14,7 @@ from pilotlight.tools.cli.state_option import cluster_line
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pilotlight.flow.deps import Deps
     from pilotlight.tools.glance.gpu_rows import GpuRow
     from pilotlight.wiring import App
 
@@ -85,4 +86,13 @@ def _rows(site: "App") -> "tuple[GpuRow, ...]":
         raise BadInput("the policy has no pools: write one under pools, or have pilotlight init write them")
     memory = ledger.recall(site.state, site.settings.cluster_name).memory
     view, clouds = deps.cluster.observe(), deps.pools.describe()
-    return gpu_rows(deps.policy, deps.offerings, clouds, view.nodes, memory, site.state.now())
+    stopped = {pool: why for pool in deps.policy.pools if (why := _stopped(deps, pool))}
+    return gpu_rows(deps.policy, deps.offerings, clouds, view.nodes, memory, site.state.now(), stopped)
+
+
+def _stopped(deps: "Deps", pool: str) -> str:
+    """Why nothing is bought in a pool by itself, or nothing."""
+    from pilotlight.flow.records.brake_records import pause_reason
+
+    mode, paused = deps.mode_of(pool), pause_reason(deps.state, deps.name, pool)
+    return paused or ("" if mode in ("act", "scale-up") else f"in mode {mode} nothing is bought by itself")

@@ -71,6 +71,7 @@ def _settings(context: str, kubeconfig: str) -> Settings:
 def _rows(site: "App") -> tuple[PoolRow, ...]:
     from pilotlight.decide.nodes.other_autoscalers import other_autoscalers
     from pilotlight.flow.records import ledger
+    from pilotlight.flow.records.brake_records import pause_reason
     from pilotlight.tools.glance.pool_lookup import pool_rows
 
     deps = site.deps
@@ -82,6 +83,7 @@ def _rows(site: "App") -> tuple[PoolRow, ...]:
     now, view, clouds = state.now(), deps.cluster.observe(), deps.pools.describe()
     others = other_autoscalers(deps.policy, view, clouds, now)
     rows = pool_rows(deps.policy, deps.offerings, clouds, memory, flights, others, mode=deps.mode, now=now)
+    rows = tuple(msgspec.structs.replace(row, paused=pause_reason(state, name, row.pool)) for row in rows)
     if not memory.first_work.images:
         return rows
     from pilotlight.tools.advice.image_worth import image_worths

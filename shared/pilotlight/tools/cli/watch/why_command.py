@@ -34,6 +34,7 @@ from pilotlight.tools.report.texts.why_text import (
 )
 
 if TYPE_CHECKING:
+    from pilotlight.facts.capacity import BoundPod
     from pilotlight.facts.decisions import Plan
     from pilotlight.flow.observe.snapshot import Snapshot
     from pilotlight.tools.advice.give_way import GiveWay
@@ -218,11 +219,16 @@ def _of_node(wired: "App", subject: str, kept: Sequence[Record]) -> "tuple[Looke
 
 
 def _now(seen: "Looked | None", subject: str) -> "list[NodeVerdict | PodGroup]":
-    """Verdicts on the node, or on the pod that waits, as a look gives them at this moment."""
+    """Verdicts on the node, also on that where the pod runs, or on the pod that waits, as a look gives them now."""
     if seen is None:
         return []
-    nodes = [node for node in seen[1].nodes if subject in (node.node, node.instance)]
+    held = {node.name for node in seen[0].view.nodes for pod in node.gpu_pods if subject in _names(pod)}
+    nodes = [node for node in seen[1].nodes if subject in (node.node, node.instance) or node.node in held]
     return [*nodes, *(group for group in seen[1].pods if names_pod(group, subject))]
+
+
+def _names(pod: "BoundPod") -> tuple[str, ...]:
+    return pod.uid, pod.name, f"{pod.namespace}/{pod.name}"
 
 
 def _ways(wired: "App", newest: Record, subject: str) -> "list[GiveWay]":

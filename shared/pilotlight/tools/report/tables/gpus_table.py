@@ -45,9 +45,12 @@ def summary(rows: Sequence[GpuRow]) -> str:
     buyable = [row for row in rows if row.could_buy and row.usd_per_gpu_hour is not None]
     if not buyable:
         return f"{said}; none can be bought now"
-    best = min(buyable, key=lambda row: (row.usd_per_gpu_hour, row.pool, row.zone))
+    best = min(
+        [row for row in buyable if not row.note] or buyable, key=lambda row: (row.usd_per_gpu_hour, row.pool, row.zone)
+    )
     where = f"pool {best.pool}" + (f" in {best.zone}" if best.zone else "")
+    asked = best.note or "its cloud's quota and the budgets are asked at the purchase"
     return (
         f"{said}; the cheapest to buy: {best.gpu_model} {best.capacity_type} at ${best.usd_per_gpu_hour:,.4f} a "
-        f"GPU-hour in {where} (its cloud's quota and the budgets are asked at the purchase)"
+        f"GPU-hour in {where} ({asked})"
     )

@@ -57,8 +57,12 @@ def _count(count: int | None) -> str:
 
 
 def _words(rows: Sequence[PoolRow]) -> dict[str, list[str]]:
-    """What is said of pools that are not like the others: another owner, an error."""
-    said = {"scaled by": [row.owner for row in rows], "last error": [row.last_error for row in rows]}
+    """What is said of pools that are not like the others: another owner, a pause, an error."""
+    said = {
+        "scaled by": [row.owner for row in rows],
+        "stopped": [row.paused for row in rows],
+        "last error": [row.last_error for row in rows],
+    }
     return {head: words for head, words in said.items() if {*words} - {"", "pilotlight"}}
 
 

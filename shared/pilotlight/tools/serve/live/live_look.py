@@ -170,7 +170,9 @@ def _money(deps: Deps, now: datetime) -> _Money:
     stands = budget_standings(deps, now)
     shown = spending(meter_nodes.days(deps.state, deps.name, first, today), now)
     likely = next((one.forecast.likely for one in stands if _is_of_all(one.meter, now)), shown.likely)
-    return _Money(stands, msgspec.structs.replace(shown, likely=likely, budgets=tuple(_budgets(deps, stands))))
+    at_once = sum(budget.period == "hour" for budget in deps.policy.budgets)
+    budgets = tuple(_budgets(deps, stands))
+    return _Money(stands, msgspec.structs.replace(shown, likely=likely, budgets=budgets, at_once=at_once))
 
 
 def _is_of_all(meter: Meter, now: datetime) -> bool:

@@ -82,7 +82,8 @@ class Spending(msgspec.Struct, frozen=True, kw_only=True):
     unpriced: int = 0  # Nodes that are in no sum, for want of a price.
     teams: tuple[TeamSpend, ...] = ()  # The dearest of the month first.
     week: tuple[GpuDay, ...] = ()
-    budgets: tuple[BudgetLine, ...] = ()
+    budgets: tuple[BudgetLine, ...] = ()  # Those with a period.
+    at_once: int = 0  # Budgets of dollars an hour, beside them.
 
 
 class Decided(msgspec.Struct, frozen=True, kw_only=True):
