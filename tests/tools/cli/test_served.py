@@ -222,7 +222,7 @@ def test_commands_find_the_serve_over_their_state(home: Path) -> None:
     ):
         assert _said(home, *words.split()).startswith(f"{head}state sqlite:{home}/state.db\n"), words
     plan = _said(home, "plan")
-    assert plan.startswith(f"{head}state none, a dry run remembers nothing\n")
+    assert plan.startswith(f"{head}state none, a dry run remembers nothing: pilotlight status goes by pauses")
     assert "nlp/finetune-0 holds GPUs" in plan or "$3.06/h" in plan
     refused = _done(home, "doctor")
     assert (refused.returncode, refused.stderr.startswith(f"error: {head}")) == (2, True)

@@ -94,7 +94,10 @@ def plan(
     snapshot, decided = decide(dry)
     ways = give_way(decided, snapshot.view, snapshot.memory, rules, now)
     homes = _homes(dry, snapshot)
-    source = plan_source(app, REMEMBERS_NOTHING, of_files(pods, nodes, sample), named=bool(context or kubeconfig))
+    files = of_files(pods, nodes, sample)
+    source = plan_source(
+        app, REMEMBERS_NOTHING + ("" if files else STATUS_DOES), files, named=bool(context or kubeconfig)
+    )
     if as_json:
         _print_json(decided, now, ways, homes)
     elif as_markdown:
@@ -114,6 +117,8 @@ SAMPLE_AT = "2026-11-21T00:30:00Z"
 """When the sample cluster was as its files have it: later its nodes would have stood idle for weeks."""
 REMEMBERS_NOTHING = "none, a dry run remembers nothing"
 """Stands for the address of a state where none is read."""
+STATUS_DOES = ": pilotlight status goes by pauses, holds and what is spent"
+"""What a plan of a cluster at work leaves out."""
 
 
 def of_files(pods: str, nodes: str, sample: bool = False) -> str:
