@@ -57,11 +57,17 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     lost_since: datetime | None = None
     """What the state was told from then on is gone, as after a restore."""
 
-    @property
-    def there(self) -> frozenset[str]:
-        """Nodes that there are by name, and instances that boot or that their cloud could not make."""
-        names = (node.name for node in self.view.nodes)
-        return frozenset(names).union(*({*(b.instance for b in p.booting), *p.refused} for p in self.pools))
+    def is_gone(self, pool: str, name: str) -> bool:
+        """True for no node, nor an instance that boots, waits or could not be made: of a pool that was read whole."""
+        unread = any(one.name == pool and one.unread for one in self.pools)
+        return (
+            not unread
+            and not any(name == node.name for node in self.view.nodes)
+            and not any(
+                name in one.refused or any(name == b.instance for b in (*one.booting, *one.queued))
+                for one in self.pools
+            )
+        )
 
     def stays(self, pool: str, instance: str) -> bool:
         """True where an instance is of a pool that another is at, and does not go back all the same."""
