@@ -36,7 +36,7 @@ _alert = typed_json.decoder(Alert)
 
 
 def with_messages(deps: Deps, record: Record, flapping: Sequence[str], is_gone: Callable[[str, str], bool]) -> Record:
-    """The record with all that is to be told of it, unless it has its messages; ``is_gone`` is asked of pool and node."""
+    """The record with all that is to be told of it, unless it has them; ``is_gone`` is asked of pool and node."""
     if record.messages:
         return record
     flaps = flap_alerts(deps, flapping, record.id, record.at)
