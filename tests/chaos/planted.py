@@ -151,7 +151,7 @@ BUGS = {
     ),
     "nobody is told of a release that landed late": Bug(
         "flow.alerts.wording:landed_late",
-        "and node not in nodes",
+        "and is_gone(pool, node)",
         "and not node",
         test="tests/chaos/test_one_stall.py::test_a_release_that_lands_late_is_told",
     ),

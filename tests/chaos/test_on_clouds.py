@@ -91,7 +91,7 @@ def test_an_adapter_that_asks_twice_by_other_names_is_caught(monkeypatch: pytest
     assert any("double_buys" in each for each in found)
 
 
-AMID = {"gke": (on_gke, (0, 4)), "karpenter": (on_karpenter, (4, 11)), "queue": (on_queue, (9, 14))}
+AMID = {"gke": (on_gke, (1, 5)), "karpenter": (on_karpenter, (4, 11)), "queue": (on_queue, (9, 14))}
 
 
 @pytest.mark.parametrize("cloud", AMID)

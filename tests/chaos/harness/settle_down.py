@@ -39,11 +39,11 @@ def settle_down(deployment: Deployment) -> None:
     n, slow_s = 0, SLOW_TICK_S
     while deployment.now_s < end_s and not (n and all(_settled(site, state) for site in deployment.sites)):
         n += 1
-        before, again = _done(deployment), []
+        before, again = _done(deployment, state), []
         for site in deployment.sites:
             again.append(_ticks(site, app, state, n))
         _advance(deployment, _next_s(deployment, min((when for when in again if when), default=None), slow_s))
-        slow_s = min(2 * slow_s, SLOWEST_TICK_S) if before == _done(deployment) else SLOW_TICK_S
+        slow_s = min(2 * slow_s, SLOWEST_TICK_S) if before == _done(deployment, state) else SLOW_TICK_S
     for site in deployment.sites:
         _count(site, state)
         site.setting.invariants.finish()
@@ -69,9 +69,11 @@ def _bound_s(site: Site) -> Seconds:
     return len(scene.jobs) * 24 * HOUR if scene.policy.budgets else 0
 
 
-def _done(deployment: Deployment) -> list[tuple[int, int, int]]:
+def _done(deployment: Deployment, state: State) -> list[object]:
+    """What tells that something went on: also that nodes were asked for, or refused after all."""
     worlds = [site.setting.world for site in deployment.sites]
-    return [(world.launches, world.terminations, len(world.finished)) for world in worlds]
+    ended = [(world.launches, world.terminations, len(world.finished)) for world in worlds]
+    return [*ended, [key for key, _ in state.scan("inflight/").items]]
 
 
 def _advance(deployment: Deployment, to_s: Seconds) -> None:

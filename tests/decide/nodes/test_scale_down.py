@@ -1,11 +1,12 @@
 """Which nodes go out: idle for longer than keeping is worth, and nothing else; never because nothing is pending."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+import msgspec
 import pytest
-from small_fleet import A100, NOW, T4, bought, fate, gang, node, offering, plan, pod, policy
+from small_fleet import A100, NOW, T4, bought, fate, gang, in_flight, node, offering, plan, pod, policy
 
 from pilotlight.facts.capacity import BoundPod, Node
 from pilotlight.facts.memory import Memory
@@ -214,3 +215,18 @@ def test_room_for_a_gang_stays() -> None:
 def test_a_pending_event_takes_nothing_away() -> None:
     """Without ``releases`` no node is judged at all."""
     assert plan(nodes=[node("n", idle_s=36_000)], releases=False).nodes == ()
+
+
+def test_a_node_that_a_person_opened_stays_though_its_gang_did_not_come_together() -> None:
+    """It rests for its hour, as any that a person keeps; without that it goes at once."""
+    waiting, hour = gang("g", 2, gpus=1), timedelta(hours=1)
+    came = node("n", T4, idle_s=600, created_at=NOW - timedelta(minutes=30))
+    asked = in_flight(T4, waiting, count=2, asked=NOW - timedelta(minutes=40))
+    entry = msgspec.structs.replace(asked, gangs=("g",))
+    shut = policy([T4], pools={"t4": PoolPolicy(instance_type="T4x1", max=1)})
+
+    def made(rests: dict[str, datetime]) -> str:
+        memory = Memory(overdue=(entry,), rests=rests)
+        return fate(plan(waiting, [came], offerings=[T4], rules=shut, memory=memory), "n")[0]
+
+    assert (made({}), made({"n": NOW + hour}), made({"n": NOW})) == ("release", "keep", "release")

@@ -93,6 +93,22 @@ def test_what_could_not_be_made_is_called_off_and_its_pod_goes_elsewhere() -> No
         assert (stage.world.launches, stage.nodes("one")) == (1, 0)
 
 
+def test_a_gang_whose_nodes_were_all_refused_goes_elsewhere_at_once() -> None:
+    """Nothing of it came or may come: it waits for no deadline of what was called off."""
+    pools = {
+        "one": PoolPolicy(instance_type="one", max=2),
+        "eight": PoolPolicy(instance_type="eight", max=2),
+    }
+    with on_gke(pools=pools) as (stage, gke):
+        pods = stage.submit_gang("g", 2, gpus=1)
+        stage.world.set_faults(Faults(shortage=1.0))
+        stage.event(pods[0])
+        stage.world.set_faults(Faults())
+        assert len(gke.tried) == 2
+        stage.minutes(3)
+        assert (gke.tried, stage.nodes("one"), stage.nodes("eight")) == ({}, 0, 1)
+
+
 def test_what_is_called_off_costs_nothing_and_holds_nothing_more() -> None:
     """The dollars that were held for it come back once it is gone."""
     with on_gke(budgets=(Budget(name="all", usd=Decimal(1000), period="day"),)) as (stage, gke):

@@ -14,7 +14,7 @@ from pilotlight.adapters.pools.gke import google_rest
 from pilotlight.errors import Retry
 from pilotlight.facts.money.money_policy import Budget, Caps
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
-from pilotlight.flow.records import brake_records
+from pilotlight.flow.records import brake_records, ledger
 from pilotlight.state_schema.billing_records import HOLD
 from pilotlight.units import HOUR
 
@@ -185,6 +185,22 @@ def test_what_boots_in_a_pool_that_cannot_be_read_is_not_bought_twice() -> None:
         gke.make()
         stage.minutes(5)
         assert (stage.world.launches, stage.nodes("one")) == (1, 1)
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_a_node_of_a_group_that_cannot_be_read_is_not_told_gone(status: int) -> None:
+    """People were told that its release was not made: that is over once the group is read and has it no more."""
+    with on_gke(pools=BOTH) as (stage, gke):
+        stage.event(stage.submit("a", run_s=HOUR))
+        (node,) = gke.world.nodes
+        ledger.mark_told(stage.deps.state, "c", f"undone/release/one/{node}")
+        gke.refuses["one"] = status
+        go_on(stage, 1)
+        assert [alert for alert in stage.alerts if alert.kind == "capacity-undone"] == []
+        gke.world.terminate(node, "reclaimed", evict=True)
+        gke.refuses.clear()
+        go_on(stage, 1)
+        assert [alert.what for alert in stage.alerts if alert.kind == "capacity-undone"] == [f"node {node} is gone"]
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])

@@ -17,6 +17,7 @@ from pilotlight.facts.capacity import Taint
 from pilotlight.facts.messages import InterruptionNotice, NoticeKind
 from pilotlight.facts.nodes.pool_state import InstanceState
 from pilotlight.facts.policy import PoolPolicy
+from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.deps import Answer
 from pilotlight.flow.interruption import verify_notice
 from pilotlight.flow.interruption.drain_all import go_on
@@ -164,6 +165,34 @@ def test_what_nobody_confirms_is_evicted_as_late_as_can_be() -> None:
         stage.event(stage.pods[0])
     assert (stage.harmed, stage.outcome, len(stage.world.running)) == ((0, 0, 1), "disproved", 1)
     assert "nobody confirms it" in stage.said[0]
+
+
+def test_a_notice_of_a_machine_that_boots_is_no_proof_once_it_is_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its worker is lost before the end, and a pod binds meanwhile: nobody confirms it, and nothing is given back."""
+    stage = Posted(silent=True)
+    stage.start("late")
+    stage.minutes(1)
+    (boots,) = set(stage.world.nodes) - {"n1"}
+
+    answers = [None]
+
+    def lost(*_: object) -> None:
+        if not answers:
+            raise Unavailable("the store is gone for a moment")
+        answers.pop()
+
+    now = stage.world.clock.now()
+    goes = now + timedelta(seconds=400)
+    notice = InterruptionNotice(cluster="c", instance=boots, kind="lifecycle", cloud="world", at=now, deadline=goes)
+    monkeypatch.setattr(interruption_records, "last_filed", lost)
+    with pytest.raises(Unavailable):
+        interrupt(stage.deps, notice)
+    monkeypatch.undo()
+    stage.wait(300)  # Nobody looks.
+    assert len(stage.world.running) == 2
+    stage.world.evictions.disruptions["ml"] = 0
+    stage.until(250)
+    assert (stage.harmed, stage.world.nodes[boots].cordoned) == ((1, 0, 0), False)
 
 
 def test_what_nobody_confirms_buys_nothing() -> None:

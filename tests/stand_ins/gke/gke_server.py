@@ -33,8 +33,8 @@ class Gke(Operations, PoolSettings, Rights, Reserved):
     pages of two, else all at once whatever is asked for. ``doubled`` pools are upgraded blue-green.
     ``once`` are of another hand's resize request, which is rolled back whole; ``going`` are listed while they go.
     ``refuses`` has by pool the status that its groups answer with, as one that is deleted or not ours to see; ``never``
-    are pools that take instances on and make none, without an error. Lists that ``shifts`` move between two pages: one
-    is told twice and another not. ``autoscalers`` of Compute Engine target the groups of pools.
+    are pools that take instances on and make none, without an error. In so many readings as ``shifts`` a list moves
+    between two pages: one is told twice and another not. ``autoscalers`` of Compute Engine target the groups of pools.
     """
 
     def __init__(self, world: World) -> None:
@@ -52,7 +52,7 @@ class Gke(Operations, PoolSettings, Rights, Reserved):
         self.stale: dict[str, list[dict[str, str]]] = {}
         self.until: dict[str, datetime] = {}
         self.told: list[dict[str, Any]] = []
-        self.slow, self.hidden, self.paged, self.shifts, self.endless = False, False, False, False, False
+        self.slow, self.hidden, self.paged, self.shifts, self.endless = False, False, False, 0, False
         self.refuses: dict[str, int] = {}
         self.never: set[str] = set()
         self.autoscalers: dict[str, str] = {}
@@ -168,7 +168,7 @@ class Gke(Operations, PoolSettings, Rights, Reserved):
 
     def _page(self, key: str, found: list[Any], call: Call) -> dict[str, Any]:
         if self.shifts and len(found) > 1:
-            found = [*found[1:], found[-1]]
+            found, self.shifts = [*found[1:], found[-1]], self.shifts - 1
         if not self.paged:
             return {key: found} if found else {}
         first = 0 if self.endless else int(call.query.get("pageToken", 0))

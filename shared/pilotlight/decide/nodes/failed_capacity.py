@@ -57,6 +57,9 @@ def failed_capacity(
             why = _never(node.created_at, now)
             out.append(_verdict(offering, node.name, node.instance, node.created_at, now, why, True))
     taken = {verdict.instance for verdict in out}
+    nodes = [
+        node for node in nodes if memory.rests.get(node.name, now) <= now
+    ]  # A person keeps the others for a while.
     for entry in memory.overdue:
         if entry.broken:
             out += _given_back(entry, nodes, pools, offerings, taken, now)

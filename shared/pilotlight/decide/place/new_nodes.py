@@ -49,7 +49,11 @@ def buy_nodes(run: "Provisioner", group: Group, homes: PoolNames | None) -> int:
 
 def _able_now(run: "Provisioner", group: Group) -> Eligible:
     """Candidates sold now that a group may be bought: its own zones anew where it would go to a dearer type."""
-    able = run.able(_sold(run), group.shape)
+    sold, shape = _sold(run), group.shape
+    able = run.able(sold if shape.due is None else run.offerings, shape)
+    if shape.due is not None and len(sold) < len(run.offerings):  # What it falls back on may be sold elsewhere.
+        names = {offering.name for offering in sold}
+        able = replace(able, candidates=tuple(c for c in able.candidates if c.offering.name in names))
     again = zones_to_ask_again(run, group, able) if run.may_wait else ()
     return replace(able, candidates=again) if again else able
 

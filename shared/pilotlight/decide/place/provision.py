@@ -80,7 +80,7 @@ class Provisioner:
         self.due: list[datetime] = []
         self.only: Offering | None = None
         self.zone = ""
-        self._told_unbound: set[str] = set()
+        self.told_unbound: set[str] = set()
         self._choices = Choices(self.policy, self.throughput, self.memory, self.now, self.steps)
         self._rankings: dict[tuple[int, int], tuple[Eligible, Ranking, dict[int, list[Rejected]]]] = {}
         self.steered = work.steered
@@ -246,8 +246,8 @@ class Provisioner:
         if not self.unbound:
             return group.pods
         unbound = [p for p in group.pods if p.uid in self.unbound]
-        if unbound and not self._told_unbound.issuperset(p.uid for p in unbound):
-            self._told_unbound.update(p.uid for p in unbound)
+        if unbound and not self.told_unbound.issuperset(p.uid for p in unbound):
+            self.told_unbound.update(p.uid for p in unbound)
             decision = self.unbound[unbound[0].uid]
             why = f"its node, bought by decision {decision}, is ready and the pod not bound to it yet"
             self.tell("waiting", Group(group.shape, unbound), "", why, code="unbound")

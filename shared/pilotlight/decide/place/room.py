@@ -211,10 +211,11 @@ def _refuse(run: Provisioner, gang: str, size: int, groups: list[Group]) -> None
     findings = run.findings[undo.findings :]
     undo.restore(run)
     run.findings += findings
-    why = f"gang {gang}: all {size} pods or none; {kept[0].why if kept else 'not all can be held'}"
+    zones = "no one zone can hold them all" if any(o.zone for o in run.offerings) else "not all can be held"
+    why = f"gang {gang}: all {size} pods or none; {kept[0].why if kept else zones}"
     code = kept[0].code if kept else "gang"
     for group in groups:
-        waits = code in ("deadline", "rule") and not findings  # For spot: it is in time.
+        waits = code in ("deadline", "rule", "unbound") and not findings  # For spot, or its own node: it is in time.
         run.tell(
             "finding" if findings else "waiting" if waits else "refused",
             group,
@@ -232,6 +233,7 @@ class Savepoint:
         self.outcomes = len(run.outcomes)
         self._demands, self._housed = len(run.demands), len(run.housed)
         self.findings = len(run.findings)
+        self._told_unbound = set(run.told_unbound)
         self._headroom = run.headroom.copy()
         self._neighbours = run.allowed.neighbours.copy_counts()
         self._bins = len(run.open.log)
@@ -243,6 +245,7 @@ class Savepoint:
         del run.demands[self._demands :]
         del run.housed[self._housed :]
         del run.findings[self.findings :]
+        run.told_unbound = set(self._told_unbound)
         run.headroom = self._headroom
         run.allowed.neighbours.restore(self._neighbours)
         run.open.undo(self._bins)

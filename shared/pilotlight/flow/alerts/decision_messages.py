@@ -1,6 +1,6 @@
 """The messages of a decision: what changed for capacity's readers, and what people should know, each told once."""
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -35,12 +35,12 @@ _BLOCKED = f"finding-{IDLE_BLOCKED}/"
 _alert = typed_json.decoder(Alert)
 
 
-def with_messages(deps: Deps, record: Record, flapping: Sequence[str], nodes: Callable[[], Container[str]]) -> Record:
-    """The record with all that is to be told of it, unless it has its messages; ``nodes`` tells those there are."""
+def with_messages(deps: Deps, record: Record, flapping: Sequence[str], is_gone: Callable[[str, str], bool]) -> Record:
+    """The record with all that is to be told of it, unless it has them; ``is_gone`` is asked of pool and node."""
     if record.messages:
         return record
     flaps = flap_alerts(deps, flapping, record.id, record.at)
-    told = messages_of(deps, record) + flaps + endings(deps, record, nodes)
+    told = messages_of(deps, record) + flaps + endings(deps, record, is_gone)
     return msgspec.structs.replace(record, messages=told)
 
 
@@ -133,15 +133,14 @@ _ENDED: dict[tuple[StepState, StepCode], NotDone] = {
 _HOW_TO_APPROVE = "allow it once with: pilotlight approve {}"
 
 
-def endings(deps: Deps, record: Record, nodes: Callable[[], Container[str]]) -> tuple[Outgoing, ...]:
+def endings(deps: Deps, record: Record, is_gone: Callable[[str, str], bool]) -> tuple[Outgoing, ...]:
     """Warnings that are over: their pod waits no longer, or their node, which was not given back, is gone.
 
-    From a record whose plan is whole, never from one that was read. ``nodes`` tells those there are, by name.
+    From a record whose plan is whole, never from one that was read. ``is_gone`` is asked of a pool and its node.
     """
     plan, out, told = record.plan, list[Alert](), ledger.all_told(deps.state, deps.name)
     if not told:
         return ()
-    there = nodes()
     still = {alert.fingerprint for alert in warnings(deps, plan, record.id, record.at)}
     owed = {mark(f"finding-{LAUNCH_OWED}", (f"pool {name}",)): f"pool {name}" for name in deps.policy.pools}
     waiting = {pod for group in plan.pods for pod in group.pods} | {f.subject for f in plan.findings if f.uid}
@@ -154,7 +153,7 @@ def endings(deps: Deps, record: Record, nodes: Callable[[], Container[str]]) -> 
             out.append(_ending(deps, fingerprint, pod, record.id, record.at))
         elif fingerprint.startswith(_OWED):
             out.append(owes_no_more(record, fingerprint, owed.get(fingerprint, "a pool")))
-        elif node := landed_late(fingerprint, there):
+        elif node := landed_late(fingerprint, is_gone):
             out.append(node_gone_alert(record, fingerprint, node))
     return tuple(alert_out(alert, f"{record.id}.over.{alert.fingerprint}") for alert in out)
 

@@ -5,7 +5,7 @@ Calls that were not made are told once a cause: advice, a brake, a refusal of th
 """
 
 import hashlib
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Literal, NamedTuple
@@ -252,6 +252,7 @@ Call = Literal["grow", "release"]
 NotDone = Literal["advised", "stopped", "kept", "denied", "undone"]
 """How a call that was not made, or not carried out, ended."""
 
+_UNDONE = "undone/release/"
 _SAID: dict[NotDone, str] = {
     "advised": "would",
     "stopped": "may not",
@@ -287,10 +288,10 @@ def not_done(change: CapacityChanged, ended: NotDone, call: Call, target: str, n
     )
 
 
-def landed_late(fingerprint: str, nodes: Container[str]) -> str:
+def landed_late(fingerprint: str, is_gone: Callable[[str, str], bool]) -> str:
     """The node of a release that people were told was not made, where it is gone by now; else nothing."""
-    node = fingerprint.rpartition("/")[2]
-    return node if fingerprint.startswith("undone/release/") and node not in nodes else ""
+    pool, _, node = fingerprint.removeprefix(_UNDONE).partition("/")
+    return node if fingerprint.startswith(_UNDONE) and is_gone(pool, node) else ""
 
 
 def node_gone_alert(record: Record, fingerprint: str, node: str) -> Alert:

@@ -188,7 +188,7 @@ class Cycle:
             steps=call_steps.of_plan(plan, {pool.name: pool.desired - pool.owed for pool in snapshot.pools}),
         )
         if not record.steps:
-            record = with_messages(self.deps, record, (), lambda: snapshot.there)
+            record = with_messages(self.deps, record, (), snapshot.is_gone)
         if not (record.steps or record.messages):
             return None
         return replace(record, basis=basis(self.deps, snapshot, plan, money))
@@ -207,7 +207,7 @@ class Cycle:
         done = act.make_calls()
         self.enter(MOVES_IN, snapshot, done.plan, done, self.held.keep)
         self.unfinished, self.elsewhere = act.unfinished, act.elsewhere
-        done = with_messages(deps, done, act.flapping, lambda: snapshot.there)
+        done = with_messages(deps, done, act.flapping, snapshot.is_gone)
         answer = answer_of(done)
         if answer.released:
             instance_lifetimes.note_released(deps, snapshot, done)

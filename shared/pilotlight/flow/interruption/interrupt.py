@@ -212,7 +212,7 @@ def _judged(found: Interruption, node: Node | None, now: datetime, whose: str) -
     """With what is known of its truth without asking anybody; over where it cannot be true."""
     if node is None:
         wrong = impossible(found, None, now, whose)
-        truth, proof = ("disproved", wrong) if wrong else ("verified", "")
+        truth, proof = ("disproved", wrong) if wrong else ("unverified", "")
     else:
         truth, proof, _ = judge(found, node, None, now, whose)
     return msgspec.structs.replace(found, truth=truth, proof=proof, outcome="disproved" if truth == "disproved" else "")

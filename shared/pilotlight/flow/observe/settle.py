@@ -26,7 +26,7 @@ from pilotlight.facts.workload import Finding, PodDemand
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe import known_instances
 from pilotlight.flow.observe.pool_findings import pool_findings
-from pilotlight.flow.observe.snapshot import GRAIN, Snapshot, ready_for_s
+from pilotlight.flow.observe.snapshot import GRAIN, Snapshot, any_may_come, ready_for_s
 from pilotlight.flow.observe.vanished_claims import gone_mark
 from pilotlight.flow.records import lease, ledger, memory_updates, node_marks
 from pilotlight.flow.records.memory_updates import note_late_refusal, note_refusal
@@ -98,6 +98,7 @@ def _close_flights(
         unserved = [pending[uid] for uid in entry.demands if uid in pending]
         idle_s = ready_for_s(entry, snapshot.view.nodes, memory, snapshot.now) if unserved else None
         gang_waits = unserved and entry.gangs and snapshot.now < entry.requested_at + _patience(deps)
+        gang_waits = gang_waits and any_may_come(snapshot, entry.gangs)
         misfit = _misfit(entry, unserved, snapshot.view.nodes, odd) if odd else ""
         if gang_waits or (idle_s is not None and idle_s < BIND_GRACE_S and not misfit):
             came.append(entry)

@@ -57,11 +57,17 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     lost_since: datetime | None = None
     """What the state was told from then on is gone, as after a restore."""
 
-    @property
-    def there(self) -> frozenset[str]:
-        """Nodes that there are by name, and instances that boot or that their cloud could not make."""
-        names = (node.name for node in self.view.nodes)
-        return frozenset(names).union(*({*(b.instance for b in p.booting), *p.refused} for p in self.pools))
+    def is_gone(self, pool: str, name: str) -> bool:
+        """True for no node, nor an instance that boots, waits or could not be made: of a pool that was read whole."""
+        unread = any(one.name == pool and one.unread for one in self.pools)
+        return (
+            not unread
+            and not any(name == node.name for node in self.view.nodes)
+            and not any(
+                name in one.refused or any(name == b.instance for b in (*one.booting, *one.queued))
+                for one in self.pools
+            )
+        )
 
     def stays(self, pool: str, instance: str) -> bool:
         """True where an instance is of a pool that another is at, and does not go back all the same."""
@@ -313,3 +319,18 @@ def ready_for_s(entry: InFlight, nodes: Sequence[Node], memory: Memory, now: dat
     own = [now - memory.idle_since.get(n.name, now) for n in idle if n in ranked[: entry.count]]
     others = [now - memory.idle_since.get(n.name, now) for n in idle]
     return (min(own) if own else max(others)).total_seconds() if idle else None
+
+
+def any_may_come(snapshot: Snapshot, gangs: Sequence[str]) -> bool:
+    """True where some node that was asked for for these gangs is on its way, has come, or may have: else all was
+    refused, and nobody waits for the rest."""
+    return any(_may_come(snapshot, entry) for _, entry in snapshot.flights if not set(entry.gangs).isdisjoint(gangs))
+
+
+def _may_come(snapshot: Snapshot, entry: InFlight) -> bool:
+    if any((one.decision, one.offering) == (entry.decision, entry.offering) for one in snapshot.memory.in_flight):
+        return True
+    pools = [pool for pool in snapshot.pools if pool.name == entry.pool]
+    begun = [node.created_at for node in (*snapshot.view.nodes, *snapshot.going) if node.pool == entry.pool]
+    begun += [one.requested_at for pool in pools for one in (*pool.booting, *pool.queued)]
+    return any(pool.unread for pool in pools) or any(at >= entry.requested_at - CLOUD_SKEW for at in begun)

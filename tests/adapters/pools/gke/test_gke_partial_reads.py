@@ -81,7 +81,7 @@ def test_rights_that_are_gone_altogether_are_an_error(here: Project) -> None:
 def test_an_instance_that_two_pages_tell_is_one(here: Project) -> None:
     """A list that shifts between pages: it counts once, and what it does not tell may be there all the same."""
     here.pools.grow("one", 3)
-    here.gke.shifts = True
+    here.gke.shifts = 1_000
     missed, *told_ = here.gke.world.nodes
     state = here.pool()
     assert (state.desired, [one.instance for one in state.booting]) == (3, told_)
@@ -89,6 +89,18 @@ def test_an_instance_that_two_pages_tell_is_one(here: Project) -> None:
         with pytest.raises(Busy, match="has size 3 and lists 2 instances"):
             ask("one", missed)
     assert here.sent("deleteInstances") == []
+
+
+@pytest.mark.parametrize("readings", [1, 2])
+def test_a_list_that_changes_while_it_is_read_is_read_again(here: Project, readings: int) -> None:
+    """An instance that a shift between two pages hides would be metered as gone: the next reading tells it."""
+    here.pools.grow("one", 3)
+    here.gke.world.advance(60)
+    here.gke.shifts = readings
+    state = here.pool()
+    assert [one.instance for one in state.booting] == [*here.gke.world.nodes]
+    assert [one.requested_at for one in state.booting] == [START] * 3
+    assert (state.lagging, here.gke.shifts) == (0, 0)
 
 
 EXCLUSION = {"startTime": "2026-06-01T00:00:00Z", "maintenanceExclusionOptions": {

@@ -196,6 +196,24 @@ def test_a_queue_that_cannot_be_read_closes_its_pool_alone(here: QueueSite, stat
         here.pools.grow("one", 1)
 
 
+def test_a_request_that_cannot_be_read_costs_its_pool_alone(here: QueueSite) -> None:
+    """What it asks for may come: its pool may have more than is seen, nothing is bought there, and the others go on."""
+    here.pools.grow("one", 2)
+    (made,) = here.requests()
+    store = here.server.store
+    odd = {"spec": {"podSets": "many"}}
+    store.patch(store.resource("provisioningrequests"), ("pilotlight", made["metadata"]["name"]), odd)
+    one, eight = here.pool(), here.pool("eight")
+    assert one.rules is not None
+    assert eight.rules is not None
+    assert f"ProvisioningRequest pilotlight/{made['metadata']['name']} cannot be read" in one.unread
+    assert (one.hidden, one.rules.closed != "", eight.rules.closed, eight.unread) == (True, True, "", "")
+    for ask in (lambda: here.pools.grow("one", 3), lambda: here.pools.release("one", "gone")):
+        with pytest.raises(BadRequest, match="cannot be"):
+            ask()
+    assert here.pools.instance("one", "gone") is None
+
+
 def test_a_silent_api_server_is_waited_for(here: QueueSite) -> None:
     """Nothing is known of what waits, so nothing is told of any pool."""
     here.server.fail(503, on="GET .*/provisioningrequests", times=9)

@@ -4,9 +4,9 @@ Shapes are those of ``container.v1`` and ``compute.v1``, Google's discovery docu
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -23,8 +23,9 @@ RECREATES = "RECREATING"
 MAKES = (CREATING, RECREATES)
 """What a group tries for ever: for one that was asked for, and for one that went and is to come again."""
 PAGE = 500
-MOST_PAGES, MOST_ERRORS = 100, 10
-"""Pages of instances, and of errors, that are read of a group."""
+MOST_PAGES, MOST_ERRORS, READINGS = 100, 10, 3
+"""Pages of instances, and of errors, that are read of a group; so often a list is read that changes meanwhile."""
+T = TypeVar("T")
 
 
 class _On(msgspec.Struct, frozen=True):
@@ -246,8 +247,9 @@ def look(api: GoogleRest, group: Group) -> Seen:
     scaled = size.status.autoscaler.rpartition("/")[2]
     if not size.target_size:
         return Seen(group, base, 0, autoscaler=scaled)
-    found = tuple(one for one in {one.called: one for one in _listed(api, group)}.values() if one.live)
-    there = tuple(_there(api, group, base)) if any(one.instance_status for one in found) else ()
+    found = tuple(one for one in _by_name(lambda: _listed(api, group), lambda one: one.called) if one.live)
+    booted = any(one.instance_status for one in found)
+    there = _by_name(lambda: _there(api, group, base), lambda one: one.name) if booted else ()
     made = {one.name: one.creation_timestamp for one in there if one.creation_timestamp}
     used = {one.name: one.resource_status.reservation_consumption_info.consumed_reservation for one in there}
     on = {name: where.rpartition("/")[2] for name, where in used.items() if where}
@@ -288,9 +290,19 @@ def _refused(api: GoogleRest, group: Group, found: Sequence[Managed]) -> Mapping
     return refused
 
 
+def _by_name(read: Callable[[], Iterable[T]], name: Callable[[T], str]) -> Iterable[T]:
+    """A list, each once. Where it changes between two pages one is told twice, and another not: it is read again."""
+    found: dict[str, T] = {}
+    for _ in range(READINGS):
+        told = tuple(read())
+        found |= (named := {name(one): one for one in told})
+        if len(named) == len(told):
+            return told
+    return found.values()
+
+
 def _listed(api: GoogleRest, group: Group) -> Iterator[Managed]:
-    """Every instance: a MIG that is PAGELESS tells all at once, whatever is asked for. Where it changes between two
-    pages one may be told twice, and another not."""
+    """Every instance: a MIG that is PAGELESS tells all at once, whatever is asked for."""
     asked = {"maxResults": str(PAGE)}
     for _ in range(MOST_PAGES):
         page = api.read(f"{group.path}/listManagedInstances?{urlencode(asked)}", _Page, "POST")
@@ -303,9 +315,7 @@ def _listed(api: GoogleRest, group: Group) -> Iterator[Managed]:
 
 def _told(api: GoogleRest, group: Group, actions: Mapping[str, str]) -> Iterable[tuple[str, Problem]]:
     """Errors of the action that goes on at each instance, by name: the gravest of the newest moment, last for each.
-    Names are of one step, so none is another's; one that was made and goes on to be recreated has errors of its
-    creation, which say nothing.
-    """
+    Names are of one step, so none is another's; one that is recreated has errors of its creation, which say nothing."""
     newest: dict[str, tuple[datetime, list[Problem]]] = {}
     for one in _errors(api, group):
         name, at = one.instance_action_details.instance.rpartition("/")[2], one.timestamp

@@ -165,21 +165,22 @@ class GkePools:
 
     def _look(self, pool: NodePool) -> PoolLook:
         """A pool's queue first: what gets its nodes meanwhile is counted twice, never not at all."""
-        queue, why = self._queue(pool)
-        return PoolLook(queue, why, *look_at(self._compute, pool))
+        queue, no = self._queue(pool)
+        every, unread = look_at(self._compute, pool)
+        return PoolLook(queue, str(no or ""), every, (*unread, *([no] if no and self._api else ())))
 
-    def _queue(self, pool: NodePool) -> "tuple[Queue | None, str]":
+    def _queue(self, pool: NodePool) -> "tuple[Queue | None, Denied | None]":
         """The queue that a pool's nodes come by, or why it cannot be asked; neither where they come by its groups."""
         if not pool.queued_provisioning.enabled:
-            return None, ""
+            return None, None
         if self._api is None:
-            return None, "no API server is there to ask"
+            return None, BadRequest("no API server is there to ask")
         from pilotlight.adapters.pools.gke.queue import read_queue
 
         try:
-            return read_queue(self._api, pool), ""
+            return read_queue(self._api, pool), None
         except Denied as no:
-            return None, str(no)
+            return None, no
 
     def _see_that_it_may(self, cluster: Cluster, pool: NodePool, look: PoolLook) -> None:
         no = self._closed(cluster, pool, look)

@@ -15,7 +15,7 @@ from pilotlight.adapters.pools.gke.groups import NodePool
 from pilotlight.adapters.pools.gke.refusals import SHORT
 from pilotlight.codec.kubernetes.pages import Listing, listing
 from pilotlight.codec.kubernetes.provisioning_requests import ProvisioningRequest, pod_template, provisioning_request
-from pilotlight.errors import BadRequest, Busy, Unavailable
+from pilotlight.errors import BadRequest, Busy
 from pilotlight.facts.labels import POOL
 from pilotlight.facts.nodes.pool_state import Booting, LateRefusal, PoolState
 from pilotlight.ports.clouds import OPEN, Gate, KubernetesApi
@@ -95,10 +95,10 @@ class Queue(NamedTuple):
 
 
 def _look(api: KubernetesApi, pool: NodePool) -> Sequence[ProvisioningRequest]:
-    """Requests of ours. One that cannot be read is in no count: nothing goes by it."""
+    """Requests of ours. Of one that cannot be read its pool is not known: nothing is bought there."""
     page = api.get(REQUESTS, _REQUESTS, labelSelector=f"{POOL}={pool.name}")
     for odd in page.unread:
-        raise Unavailable(f"ProvisioningRequest {odd.subject} cannot be read: {odd.message}")
+        raise BadRequest(f"ProvisioningRequest {odd.subject} cannot be read: {odd.message}; mend or delete it")
     return [one for one in page.items or () if one.metadata.deletion_timestamp is None]
 
 
