@@ -140,8 +140,8 @@ def _look_at_samples(telemetry: Telemetry, prometheus: str, span_s: Seconds, *, 
 
         there = without_login(prometheus)
         raise Failed(
-            f"telemetry: absent. {there} has no series of dcgm-exporter with a pod in the last {human(span_s)}; "
-            "nothing is known, which is not idle: see that it runs and that its pods are scraped"
+            f"telemetry: absent. {there} has no measured series of dcgm-exporter of a pod in the last {human(span_s)}. "
+            "Nothing is known, which is not idle: see that it runs and that its pods are scraped"
         )
     if all(isnan(one.activity[-1]) for one in telemetry.series):
         typer.echo("telemetry: absent now. No GPU was measured within the last three scrapes", err=True)
