@@ -205,15 +205,16 @@ def _lines(
 def _keys(db: "duckdb.DuckDBPyConnection", columns: dict[str, str], start: datetime) -> dict[str, DayKeys]:
     """Each day's lines, as they are told apart from another version's."""
     db.execute(keys_query(columns), {"start": _plain(start)})
-    days = db.execute("SELECT day, sum(lines), sum(usd), count(*) FROM line GROUP BY day").fetchall()
+    sums = "sum(usd), sum(effective), sum(listed)"
+    days = db.execute(f"SELECT day, count(*), sum(lines), {sums} FROM line GROUP BY day").fetchall()
     most = max(1, MOST_KEYS // max(1, len(days)))
     out: dict[str, DayKeys] = {}
-    for day, lines, usd, keys in days:
+    for day, keys, lines, usd, *others in days:
         cut = KEYS if keys <= most else KEYS * most // keys
         asked = 'SELECT key, service, "of", "sum", lines FROM line WHERE day = $day AND key <= $cut'
         rows = sorted(db.execute(asked, {"day": day, "cut": cut}).fetchall())
         sample = b"".join(SAMPLED.pack(*told, min(count, 0xFFFF)) for *told, count in rows)
-        out[day.isoformat()] = DayKeys(lines=int(lines), usd=usd or Decimal(0), cut=cut, sample=sample)
+        out[day.isoformat()] = DayKeys(int(lines), usd or Decimal(0), cut, sample, *others)
     return out
 
 
