@@ -336,7 +336,8 @@ def _charge(row: Sequence[Any], pools: Mapping[str, str]) -> "NodeCharge":
 
 def _why_unread(error: Exception, file: Path) -> str:
     first = str(error).partition("\n")[0].replace(str(file.parent), "")
-    return f"cannot be read: {first[:200]}"
+    packed = "; a .zst must hold text in UTF-8: write it so, or packed by gzip" * file.name.endswith(".zst")
+    return f"cannot be read: {first[:200]}{packed}"
 
 
 def _unread(why: str) -> Bill:
