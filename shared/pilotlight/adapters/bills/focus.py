@@ -149,7 +149,7 @@ class FocusBills:
                 rows = db.execute(node_query(columns, several=len(versions) > 1), period).fetchall()
             except duckdb.Error as error:
                 raise BadInput(f"the bill {_why_unread(error, files[0])}; look at PILOTLIGHT_BILLS") from None
-        if others := sorted({row[2] for row in rows} - {CURRENCY}):
+        if others := sorted({row[2] or "several currencies, none told for machines" for row in rows} - {CURRENCY}):
             raise BadInput(f"the bill is in {', '.join(others)}: a proof needs one in dollars")
         charges = tuple(_charge(row, self._rules.pools) for row in rows)
         return NodeBill(charges, period["end"].replace(tzinfo=UTC))
