@@ -242,3 +242,31 @@ def test_watts_are_asked_for_apart(text: str, watts: float | None) -> None:
         told = with_watts(api, read)
     assert sum("POWER_USAGE" in path for path in asked) == 1
     assert [[value for value in one.watts if value == value] for one in told.series] == [[watts] if watts else [], []]
+
+
+@pytest.mark.parametrize(
+    ("second", "gpus"),
+    [
+        pytest.param({"Hostname": "n1", "gpu": "0"}, 1, id="by its host and number"),
+        pytest.param({"hostname": "n1", "gpu": "0"}, 1, id="its host in small letters"),
+        pytest.param({"Hostname": "n1", "gpu": "1"}, 2, id="another number is another GPU"),
+        pytest.param({"gpu": "0"}, 2, id="without a host nobody knows which"),
+    ],
+)
+@pytest.mark.parametrize("first", ["ENGINE_ACTIVE", "GPU_UTIL"])
+def test_a_gpu_that_two_exporters_name_otherwise_counts_once(first: str, second: dict[str, str], gpus: int) -> None:
+    """One tells its UUID too, the other its host and number alone, under one metric or two."""
+    owner = {"namespace": "n", "pod": "a"}
+    whole = {"UUID": "GPU-1", "Hostname": "n1", "gpu": "0"}
+    share = "0.6" if first == "ENGINE_ACTIVE" else "60"
+
+    def answer(path: str, *_: Any) -> tuple[int, Any]:
+        told = [(whole, share)] if first in path else []
+        told += [(second, "50")] if "GPU_UTIL" in path else []
+        result = [{"metric": owner | labels, "values": [[60 * n, value] for n in range(5)]} for labels, value in told]
+        return 200, {"status": "success", "data": {"resultType": "matrix", "result": result}}
+
+    with answering(answer) as host:
+        found = PrometheusTelemetry(PrometheusApi(f"http://{host}", {})).read(0, 240, 60)
+    assert len(found.series) == gpus
+    assert {one.device: list(one.activity) for one in found.series}["GPU-1"] == [0.6] * 5

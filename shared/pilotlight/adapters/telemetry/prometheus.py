@@ -30,6 +30,33 @@ Key = tuple[str, str]
 Rows = dict[Key, list[float]]
 
 
+class Seen:
+    """What series of one look tell beside their values: containers, and the UUIDs of GPUs by host and number."""
+
+    def __init__(self) -> None:
+        self.containers: dict[Key, str] = {}
+        self.uuids: dict[str, set[str]] = {}
+
+    def take(self, key: Key, labels: Mapping[str, str]) -> None:
+        """Keep what a series' labels tell."""
+        self.containers[key] = labels.get("exported_container") or labels.get("container", "")
+        if (uuid := labels.get("UUID")) and (place := _place(labels)) and not place.startswith("/"):
+            self.uuids.setdefault(place, set()).add(uuid)
+
+    def by_uuid(self, rows: Rows) -> Rows:
+        """The rows by UUID, where another exporter tells it: a GPU that two name otherwise is one."""
+        found: Rows = {}
+        for (pod, device), row in rows.items():
+            place = "/".join(device.split("/", 2)[:2])
+            named = list(self.uuids.get(place, ()))
+            key = pod, named[0] + device[len(place) :] if len(named) == 1 else device
+            beside = found.get(key)
+            found[key] = (
+                row if beside is None else [a if a >= b or b != b else b for a, b in zip(beside, row, strict=True)]
+            )
+        return found
+
+
 class PrometheusTelemetry:
     """Telemetry of one Prometheus API."""
 
@@ -38,16 +65,16 @@ class PrometheusTelemetry:
 
     def read(self, start_s: float, end_s: float, step_s: Seconds) -> Telemetry:
         """Every pod's use of GPUs on one grid. Without any series telemetry is absent. Raises ``Unavailable``."""
-        containers: dict[Key, str] = {}
-        rows, metrics = self._activity(start_s, end_s, step_s, containers, "last")
+        seen = Seen()
+        rows, metrics = self._activity(start_s, end_s, step_s, seen, "last")
         _carry(rows)
-        used = self.rows(USED, start_s, end_s, step_s, 1.0, MOST_MIB, {}) if rows else {}
+        used = self.rows(USED, start_s, end_s, step_s, 1.0, MOST_MIB, seen) if rows else {}
         nothing = [nan] * (int((end_s - start_s) / step_s) + 1)
         series = tuple(
             GpuSeries(
                 pod=pod,
                 device=device,
-                container=containers.get((pod, device), ""),
+                container=seen.containers.get((pod, device), ""),
                 part=_is_part(device),
                 activity=activity,
                 memory=used.get((pod, device), nothing),
@@ -59,17 +86,17 @@ class PrometheusTelemetry:
     def past(self, end_s: float) -> Telemetry:
         """By the hour. A Prometheus that keeps less has less of it."""
         start_s = end_s - PAST_S + HOUR
-        rows, metrics = self._activity(start_s, end_s, HOUR, {}, "max")
+        rows, metrics = self._activity(start_s, end_s, HOUR, Seen(), "max")
         series = (GpuSeries(pod=pod, device=device, activity=row, memory=()) for (pod, device), row in rows.items())
         return Telemetry(start_s=start_s, step_s=HOUR, metric=" and ".join(metrics), series=tuple(series))
 
     def _activity(
-        self, start_s: float, end_s: float, step_s: Seconds, containers: dict[Key, str], of_step: str
+        self, start_s: float, end_s: float, step_s: Seconds, seen: Seen, of_step: str
     ) -> tuple[Rows, list[str]]:
         """Each device's, by the best metric that it has at the time, and the metrics that were read."""
         rows, metrics, unread = Rows(), list[str](), dict[Key, str]()
-        for name, scale in ACTIVITY:
-            found = self.rows(name, start_s, end_s, step_s, scale, 100 / scale, containers, of_step)
+        read = [self.rows(name, start_s, end_s, step_s, s, 100 / s, seen, of_step) for name, s in ACTIVITY]
+        for (name, scale), found in zip(ACTIVITY, map(seen.by_uuid, read), strict=True):
             _look_at_scale(name, scale, found)
             there = _there(rows)
             odd = _unreadable(name, scale, found)
@@ -91,7 +118,7 @@ class PrometheusTelemetry:
         step_s: Seconds,
         scale: float,
         most: float,
-        containers: dict[Key, str],
+        seen: Seen,
         of_step: str = "last",
     ) -> Rows:
         """A pod and device's values; of doubled series the larger counts: who works is never called idle."""
@@ -108,12 +135,12 @@ class PrometheusTelemetry:
                 if key is None:
                     continue
                 row = rows.setdefault(key, [nan] * count)
-                containers[key] = labels.get("exported_container") or labels.get("container", "")
+                seen.take(key, labels)
                 for at, text in values:
                     n, value = round((at - start_s) / step_s), _number(text) / scale
                     if 0 <= n < count and 0 <= value <= most and not row[n] >= value:
                         row[n] = value
-        return rows
+        return seen.by_uuid(rows)
 
 
 def _there(rows: Rows) -> set[Key]:
@@ -192,11 +219,15 @@ def _key(labels: Mapping[str, str]) -> Key | None:
     space = labels.get("exported_namespace") or labels.get("namespace", "")
     if not pod or ("exported_pod" in labels and not labels["exported_pod"]):
         return None
-    host = labels.get("Hostname") or labels.get("hostname", "")
-    device = labels.get("UUID") or f"{host}/{labels.get('gpu', '')}"
+    device = labels.get("UUID") or _place(labels)
     shared = labels.get("vgpu", "")
     part = labels.get("GPU_I_ID", "") or (f"vgpu{shared}" if shared else "")
     return f"{space}/{pod}", f"{device}/{part}" if part else device
+
+
+def _place(labels: Mapping[str, str]) -> str:
+    """A device by its host and number."""
+    return f"{labels.get('Hostname') or labels.get('hostname', '')}/{labels.get('gpu', '')}"
 
 
 def _is_part(device: str) -> bool:
