@@ -38,6 +38,7 @@ from pilotlight.adapters.bills.focus_query import (
 from pilotlight.adapters.object_store import Objects
 from pilotlight.decide.money.bills.bill_scope import Rules, join_files, scope_bill
 from pilotlight.decide.money.bills.bill_versions import current_files
+from pilotlight.decide.money.bills.versions_told import with_bases
 from pilotlight.errors import BadInput
 from pilotlight.facts.money.bill import Bill
 from pilotlight.facts.money.bill_files import SAMPLED, BillFile, BillListing, DayKeys, Line
@@ -108,7 +109,7 @@ class FocusBills:
                 columns = _with_missing(db, columns, missing)
                 room = max(FEW_LINES, MOST_LINES - sum(len(one.lines) for one in read))
                 lines, folded = _lines(db, columns, self._rules, period, room)
-                keys = _keys(db, columns, start) if listing.several else {}
+                keys = with_bases(_keys(db, columns, start), lines) if listing.several else {}
             except duckdb.Error as error:
                 return msgspec.structs.replace(found, unread=_why_unread(error, files[0]))
         return msgspec.structs.replace(found, lines=lines, keys=keys, missing=missing, folded=folded)
@@ -205,16 +206,15 @@ def _lines(
 def _keys(db: "duckdb.DuckDBPyConnection", columns: dict[str, str], start: datetime) -> dict[str, DayKeys]:
     """Each day's lines, as they are told apart from another version's."""
     db.execute(keys_query(columns), {"start": _plain(start)})
-    sums = "sum(usd), sum(effective), sum(listed)"
-    days = db.execute(f"SELECT day, count(*), sum(lines), {sums} FROM line GROUP BY day").fetchall()
+    days = db.execute("SELECT day, sum(lines), sum(usd), count(*) FROM line GROUP BY day").fetchall()
     most = max(1, MOST_KEYS // max(1, len(days)))
     out: dict[str, DayKeys] = {}
-    for day, keys, lines, usd, *others in days:
+    for day, lines, usd, keys in days:
         cut = KEYS if keys <= most else KEYS * most // keys
         asked = 'SELECT key, service, "of", "sum", lines FROM line WHERE day = $day AND key <= $cut'
         rows = sorted(db.execute(asked, {"day": day, "cut": cut}).fetchall())
         sample = b"".join(SAMPLED.pack(*told, min(count, 0xFFFF)) for *told, count in rows)
-        out[day.isoformat()] = DayKeys(int(lines), usd or Decimal(0), cut, sample, *others)
+        out[day.isoformat()] = DayKeys(lines=int(lines), usd=usd or Decimal(0), cut=cut, sample=sample)
     return out
 
 

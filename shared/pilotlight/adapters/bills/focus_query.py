@@ -138,7 +138,7 @@ def _folded(rules: Rules, *, least: bool) -> tuple[str, str]:
 
 def keys_query(columns: Columns) -> str:
     """Makes the table ``line``: each day's lines from ``$start`` on, by a hash of what a line keeps when its export is
-    written again and by service, with how many they are, their sums, and the bytes of a ``KeyTold``.
+    written again and by service, with how many they are, their sum, and the bytes of a ``KeyTold``.
 
     Where no resource is told, lines of a hash are alike in their dollars alone. Exports write one resource in small
     letters and in capitals, and a machine with its ARN and without.
@@ -160,7 +160,6 @@ def keys_query(columns: Columns) -> str:
         FROM (SELECT CAST({since} AS DATE) AS day, hash(epoch_us({since}), {", ".join(said)}) >> 32 AS key,
             hash(lower(COALESCE({_text(columns, "ServiceName")}, ''))) >> 48 AS service, count(*) AS lines,
             sum(TRY_CAST("BilledCost" AS DECIMAL(38, 15))) AS usd,
-            sum({_amount(columns, "EffectiveCost")}) AS effective, sum({_amount(columns, "ListCost")}) AS listed,
             bool_or({resource} IS NULL) AS bare, bit_xor(CASE WHEN {of} <> '' THEN hash({of}) END) AS what
         FROM export WHERE {since} >= $start GROUP BY ALL)"""
 

@@ -1,10 +1,13 @@
 """Findings on two files of a bill that tell a day apart: both sums, in each basis that they differ in."""
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Literal, NamedTuple
 
-from pilotlight.facts.money.bill_files import DayKeys
+import msgspec
+
+from pilotlight.facts.money.bill_files import DayKeys, Line
 from pilotlight.facts.workload import Finding
 from pilotlight.units import cents, count_of
 
@@ -32,6 +35,21 @@ class Apart(NamedTuple):
     older: Sums
     newer: Sums
     files: tuple[str, ...]
+
+
+def with_bases(keys: Mapping[str, DayKeys], lines: Iterable[Line]) -> dict[str, DayKeys]:
+    """The same with each day's sums in the other bases, from its lines."""
+    days: dict[str, list[Line]] = defaultdict(list)
+    for line in lines:
+        days[str(line.day)].append(line)
+    return {
+        day: msgspec.structs.replace(
+            one,
+            effective=_sum(line.effective for line in days[day]),
+            listed=_sum(line.listed for line in days[day]),
+        )
+        for day, one in keys.items()
+    }
 
 
 def sums_of(found: Sequence[DayKeys]) -> Sums:
