@@ -134,3 +134,21 @@ def test_an_amount_that_is_no_number_is_never_what_is_billed(tmp_path: Path, col
     bill = _read(tmp_path / "a.csv")
     assert [one.message for one in bill.findings] == ["1 row: EffectiveCost or ListCost is no number"]
     assert (bill.doubtful, _usd(bill)) == ((datetime(2026, 11, 2, tzinfo=UTC).date(),), Decimal(20))
+
+
+def _zst(text: bytes) -> bytes:
+    """A frame of zstd with one block as it is."""
+    size = len(text).to_bytes(4, "little")
+    return b"\x28\xb5\x2f\xfd\xa0" + size + (len(text) << 3 | 1).to_bytes(3, "little") + text
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le"])
+def test_a_zst_with_wide_text_is_refused_with_what_to_do(tmp_path: Path, encoding: str) -> None:
+    """In UTF-8 it is read; else one line says how to write it."""
+    text = _text([_row()], tmp_path / "a.csv")
+    (tmp_path / "b.csv.zst").write_bytes(_zst(text))
+    assert _usd(_read(tmp_path / "b.csv.zst")) == 10
+    (tmp_path / "b.csv.zst").write_bytes(_zst(text.decode().encode(encoding)))
+    (told,) = [one.message for one in _read(tmp_path / "b.csv.zst").findings]
+    assert told.endswith("; a .zst must hold text in UTF-8: write it so, or packed by gzip")
+    assert "\n" not in told

@@ -101,3 +101,30 @@ def test_what_cannot_be_proved_is_said(tmp_path: Path) -> None:
     (tmp_path / "broken.parquet").write_text("no Parquet")
     with pytest.raises(BadInput, match="the bill cannot be read"):
         FocusBills(str(tmp_path / "broken.parquet"), Rules()).read_nodes(START, END)
+
+
+@pytest.mark.parametrize(
+    ("others", "billed"),
+    [
+        pytest.param(("USD,a", "EUR,b"), "5", id="the only one of who pays"),
+        pytest.param((), "5", id="no line tells any: dollars"),
+        pytest.param(("EUR,a", "USD,b"), "EUR", id="who pays does so in another"),
+        pytest.param(("EUR,b",), "EUR", id="the bill's only one is another"),
+        pytest.param(("EUR,a", "USD,a"), "several currencies, none told for machines", id="nobody knows"),
+    ],
+)
+def test_a_machine_without_a_currency_is_proved_in_its_payers(
+    tmp_path: Path, others: tuple[str, ...], billed: str
+) -> None:
+    """As the bill is read: a proof takes no amount for dollars that is told in euros beside it."""
+    names = "BilledCost,ChargeCategory,ChargePeriodStart,ChargePeriodEnd,ResourceId,BillingCurrency,BillingAccountId"
+    hour = HOURS.format(10, 11)
+    rows = [f"1,Usage,{hour},vol-{n},{other}" for n, other in enumerate(others)]
+    day = "0,Usage,2026-10-19T23:00:00Z,2026-10-20T00:00:00Z,vol-9,,a"
+    (tmp_path / "bill.csv").write_text("\n".join([names, f"5,Usage,{hour},i-0aaaaaaaa,,a", *rows, day]) + "\n", "utf-8")
+    bill = FocusBills(str(tmp_path / "*.csv"), Rules())
+    if billed.isdigit():
+        assert [one.billed for one in bill.read_nodes(START, END).charges] == [Decimal(billed)]
+    else:
+        with pytest.raises(BadInput, match=f"the bill is in {billed}: a proof needs one in dollars"):
+            bill.read_nodes(START, END)

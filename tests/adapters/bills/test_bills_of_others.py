@@ -144,8 +144,8 @@ def duckdb_map(values: dict[str, str]) -> dict[str, list[str]]:
     return {"key": list(values), "value": list(values.values())}
 
 
-def _utf16(text: bytes) -> bytes:
-    return text.decode().encode("utf-16")
+def _utf16(text: bytes, encoding: str = "utf-16") -> bytes:
+    return text.decode().encode(encoding)
 
 
 def _snake(name: str) -> str:
@@ -171,6 +171,8 @@ DIALECTS |= {
     ".PARQUET": _as(".PARQUET", bytes, DIALECTS["Parquet with a map"]),
     ".CSV.GZ": _as(".CSV.GZ", gzip.compress, DIALECTS["CSV"]),
     "UTF-16": _as(".txt", _utf16, DIALECTS["CSV"]),
+    "UTF-16 without a mark": _as(".txt", lambda text: _utf16(text, "utf-16-le"), DIALECTS["CSV"]),
+    "UTF-16 the other way without a mark": _as(".txt", lambda text: _utf16(text, "utf-16-be"), DIALECTS["CSV"]),
     "UTF-16, packed": _as(".csv.gz", lambda text: gzip.compress(_utf16(text)), DIALECTS["CSV"]),
 }
 
@@ -214,7 +216,7 @@ def _of(row: Row) -> str:
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_sixteen_dialects_come_to_the_sums_of_their_lines(tmp_path: Path, dialect: str, scenario: str) -> None:
+def test_eighteen_dialects_come_to_the_sums_of_their_lines(tmp_path: Path, dialect: str, scenario: str) -> None:
     """Written again, with tags back-filled, a refund, a late line or a plan, for two clusters: to the cent by basis,
     day and node."""
     stays, second = SCENARIOS[scenario]

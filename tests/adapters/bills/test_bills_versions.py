@@ -171,6 +171,33 @@ def test_a_re_export_counts_once_whatever_else_of_its_lines_changes(tmp_path: Pa
     ]
 
 
+@pytest.mark.parametrize(
+    ("changed", "sums"),
+    [
+        pytest.param({"EffectiveCost": "30"}, "by EffectiveCost $37.00 in the older, $30.00 in the newer", id="one"),
+        pytest.param(
+            {"BilledCost": "1", "ListCost": "99"},
+            "$0.00 in the older, $1.00 in the newer, by ListCost $98.00 in the older, $99.00 in the newer",
+            id="two",
+        ),
+        pytest.param({"EffectiveCost": ""}, "by EffectiveCost $37.00 in the older, $0.00 in the newer", id="empty"),
+    ],
+)
+def test_sums_are_told_in_each_basis_that_two_files_differ_in(
+    tmp_path: Path, changed: dict[str, str], sums: str
+) -> None:
+    """Under a commitment all is billed $0, and a file that amortises it otherwise is told; one without is not held."""
+    old = [_line(day, "0", EffectiveCost="37", ListCost="98") for day in range(1, 11)]
+    write_export(tmp_path / "bill-a.csv", old, age=2)
+    write_export(tmp_path / "bill-b.csv", [*old[:-1], old[-1] | changed], age=1)
+    assert [one.message for one in _read(tmp_path / "*.csv").findings if "apart" in one.message] == [
+        f"two files tell 1 day apart: {sums}; the newer counts"
+    ]
+    billed_alone = [{name: value for name, value in row.items() if name != "EffectiveCost"} for row in old]
+    write_export(tmp_path / "bill-b.csv", billed_alone, age=1)
+    assert not any("two files tell" in one.message for one in _read(tmp_path / "*.csv").findings)
+
+
 def test_lines_of_one_hour_that_two_files_share_in_part_are_told(tmp_path: Path) -> None:
     """One node of five is in both files: both count, and both sums are told."""
     write_export(tmp_path / "focus-2026-11-12.csv", [_line(10, "20", f"i-{n}") for n in range(5)])

@@ -40,6 +40,8 @@ PODS = {
     # Who made it.
     "a PyTorchJob's worker": (runs(owner_kind="PyTorchJob"), "training"),
     "a Deployment's pod with a neutral name": (runs("sleep 9", owner_kind="ReplicaSet"), "serving"),
+    "a StatefulSet's pod with a neutral name": (runs("sleep 9", owner_kind="StatefulSet"), "serving"),
+    "a Job's pod with a neutral name": (runs("sleep 9", owner_kind="Job"), "batch"),
     "an MPIJob's worker": (runs("sleep 9", owner_kind="MPIJob"), "training"),
     "a KServe predictor": (runs(labels={"serving.kserve.io/inferenceservice": "bert"}), "serving"),
     "a Kubeflow notebook": (runs(labels={"notebook-name": "alice"}), "notebook"),

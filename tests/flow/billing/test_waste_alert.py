@@ -14,7 +14,7 @@ from pilotlight.facts.messages import Alert, Tick
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.facts.utilisation.telemetry import GpuSeries, Telemetry
 from pilotlight.flow.billing.billing_tick import billing
-from pilotlight.flow.billing.waste_alert import on_its_grid
+from pilotlight.flow.billing.waste_alert import STEPS_S, on_its_grid
 from pilotlight.state_schema.marks import NOTICED
 from pilotlight.units import HOUR
 from pilotlight.world.world_cluster import WorldCluster
@@ -178,3 +178,21 @@ def test_a_grid_is_no_finer_than_what_is_scraped(every_s: float, step_s: float, 
     assert (read.step_s, scraped.asked) == (step_s, asked)
     whole = silence(read.series[0].activity) >= read.samples - 1
     assert whole == (every_s < 1800)
+
+
+def test_a_step_that_no_sample_meets_is_not_taken_for_the_grid() -> None:
+    """One minute of three has a figure, and coarser steps meet only those that have none."""
+
+    class OneOfThree:
+        """A GPU whose last sample of each coarser step is none."""
+
+        def read(self, start_s: float, end_s: float, step_s: float) -> Telemetry:
+            row = [0.6, nan, nan] * 3 + [0.6]
+            series = (GpuSeries(pod="ml/ada-0", activity=row, memory=[nan] * 10),) if step_s == STEPS_S[0] else ()
+            return Telemetry(start_s=start_s, step_s=step_s, series=series)
+
+        def past(self, end_s: float) -> Telemetry:
+            return self.read(end_s - HOUR, end_s, HOUR)
+
+    read = on_its_grid(OneOfThree(), 0, 540)
+    assert (read.step_s, len(read.series)) == (STEPS_S[0], 1)

@@ -309,10 +309,10 @@ def _readable(file: Path, folder: Path) -> Path:
     opened = gzip.open if name.endswith(".gz") else open
     try:
         with opened(file, "rb") as packed:
-            if packed.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            if encoding := _wide(packed.read(4)):
                 place = Path(tempfile.mkdtemp(dir=folder)) / name
                 packed.seek(0)
-                with io.TextIOWrapper(packed, "utf-16") as text, opened(place, "wb") as out:
+                with io.TextIOWrapper(packed, encoding) as text, opened(place, "wb") as out:
                     while part := text.read(1 << 20):
                         out.write(part.encode())
                 return place
@@ -323,6 +323,14 @@ def _readable(file: Path, folder: Path) -> Path:
     place = Path(tempfile.mkdtemp(dir=folder)) / name
     place.symlink_to(file.resolve())
     return place
+
+
+def _wide(head: bytes) -> str:
+    """The encoding of text of two bytes a letter, by its mark or the zeros of its first letters; else nothing."""
+    if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return "utf-16"
+    zeros = [n for n, byte in enumerate(head) if not byte]
+    return "utf-16-le" if zeros == [1, 3] else "utf-16-be" if zeros == [0, 2] else ""
 
 
 def _local(uri: str, folder: Path, objects: Objects) -> Path:

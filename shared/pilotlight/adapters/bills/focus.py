@@ -38,6 +38,7 @@ from pilotlight.adapters.bills.focus_query import (
 from pilotlight.adapters.object_store import Objects
 from pilotlight.decide.money.bills.bill_scope import Rules, join_files, scope_bill
 from pilotlight.decide.money.bills.bill_versions import current_files
+from pilotlight.decide.money.bills.versions_told import with_bases
 from pilotlight.errors import BadInput
 from pilotlight.facts.money.bill import Bill
 from pilotlight.facts.money.bill_files import SAMPLED, BillFile, BillListing, DayKeys, Line
@@ -108,7 +109,7 @@ class FocusBills:
                 columns = _with_missing(db, columns, missing)
                 room = max(FEW_LINES, MOST_LINES - sum(len(one.lines) for one in read))
                 lines, folded = _lines(db, columns, self._rules, period, room)
-                keys = _keys(db, columns, start) if listing.several else {}
+                keys = with_bases(_keys(db, columns, start), lines) if listing.several else {}
             except duckdb.Error as error:
                 return msgspec.structs.replace(found, unread=_why_unread(error, files[0]))
         return msgspec.structs.replace(found, lines=lines, keys=keys, missing=missing, folded=folded)
@@ -149,7 +150,7 @@ class FocusBills:
                 rows = db.execute(node_query(columns, several=len(versions) > 1), period).fetchall()
             except duckdb.Error as error:
                 raise BadInput(f"the bill {_why_unread(error, files[0])}; look at PILOTLIGHT_BILLS") from None
-        if others := sorted({row[2] for row in rows} - {CURRENCY}):
+        if others := sorted({row[2] or "several currencies, none told for machines" for row in rows} - {CURRENCY}):
             raise BadInput(f"the bill is in {', '.join(others)}: a proof needs one in dollars")
         charges = tuple(_charge(row, self._rules.pools) for row in rows)
         return NodeBill(charges, period["end"].replace(tzinfo=UTC))
@@ -335,7 +336,8 @@ def _charge(row: Sequence[Any], pools: Mapping[str, str]) -> "NodeCharge":
 
 def _why_unread(error: Exception, file: Path) -> str:
     first = str(error).partition("\n")[0].replace(str(file.parent), "")
-    return f"cannot be read: {first[:200]}"
+    packed = "; a .zst must hold text in UTF-8: write it so, or packed by gzip" * file.name.endswith(".zst")
+    return f"cannot be read: {first[:200]}{packed}"
 
 
 def _unread(why: str) -> Bill:

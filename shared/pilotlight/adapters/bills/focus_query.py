@@ -278,13 +278,14 @@ def node_query(columns: Columns, *, several: bool) -> str:
         f"{_text(columns, 'CommitmentDiscountStatus')} = 'Used' OR {_text(columns, 'PricingCategory')} = 'Committed'"
     )
     return f"""
-        WITH charge AS (SELECT
+        WITH {_paid(columns)},
+        charge AS (SELECT
             TRY_CAST("BilledCost" AS DECIMAL(38, 15)) AS usd,
             {_moment(columns, "ChargePeriodStart")} AS since,
             {_moment(columns, "ChargePeriodEnd")} AS until,
             {_instance(columns)} AS instance,
             COALESCE({_tag(columns, POOL_TAGS)}, '') AS pool,
-            COALESCE(NULLIF(upper(trim({_text(columns, "BillingCurrency")})), ''), '{CURRENCY}') AS currency,
+            {_CURRENCY_PAID} AS currency,
             COALESCE({_text(columns, "ChargeCategory")}, 'Usage') AS category,
             COALESCE(regexp_matches({_text(columns, "ChargeDescription")}, '(?i)data transfer|egress'), false) AS moved,
             COALESCE({covered}, false) AS covered,
@@ -297,7 +298,7 @@ def node_query(columns: Columns, *, several: bool) -> str:
             {_number(columns, "ListCost")} AS listed,
             {_number(columns, "EffectiveCost")} AS effective
             {", " + VERSION if several else ""}
-        FROM export),
+        FROM paid_export),
         own AS (SELECT *,
             category = 'Usage' AND NOT moved AND COALESCE(unit_s > 0, true) AS timed,
             CASE WHEN spot THEN usd ELSE COALESCE(listed, usd) END AS full_usd,
@@ -313,6 +314,21 @@ def node_query(columns: Columns, *, several: bool) -> str:
             CASE WHEN count(used) = count(*) THEN sum(used) END,
             min(since), arg_min(until, since), sum(used) FILTER (WHERE since = first)
         FROM told GROUP BY ALL ORDER BY ALL"""
+
+
+_CURRENCY_PAID = f"""COALESCE(told, CASE WHEN least = most THEN least WHEN least <> most THEN '' END,
+    (SELECT CASE WHEN min(least) = max(most) THEN min(least) WHEN count(*) > 0 THEN '' END FROM paid), '{CURRENCY}')"""
+"""A line's own currency, else the only one of who pays, else of the bill: dollars where no line tells any, and an empty
+one where they tell several."""
+
+
+def _paid(columns: Columns) -> str:
+    """The currencies of each who pays, and the export's lines with these and their own."""
+    told = f"NULLIF(upper(trim({_text(columns, 'BillingCurrency')})), '')"
+    payer = f"COALESCE({_text(columns, 'BillingAccountId')}, '')"
+    return f"""paid AS (SELECT {payer} AS payer, min({told}) AS least, max({told}) AS most
+            FROM export WHERE {told} IS NOT NULL GROUP BY 1),
+        paid_export AS (SELECT export.*, {told} AS told, least, most FROM export LEFT JOIN paid ON payer = {payer})"""
 
 
 def reach_query(columns: Columns) -> str:

@@ -18,6 +18,9 @@ from pilotlight.units import HOUR, Seconds, count_of
 ACTIVITY = (("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 1.0), ("DCGM_FI_DEV_GPU_UTIL", 100.0))
 USED = "DCGM_FI_DEV_FB_USED"
 MOST_MIB = 1e8
+ROUNDED = 1.01
+"""A share of 1 is seldom told as more, by rounding: such a value is no measurement; one above is a percent."""
+NO_FIGURE = "no value is a measurement"
 LATE = 3
 """Scrapes for which the last value counts at the grid's end."""
 MOST_STEPS = 10_000
@@ -25,6 +28,33 @@ MOST_STEPS = 10_000
 
 Key = tuple[str, str]
 Rows = dict[Key, list[float]]
+
+
+class Seen:
+    """What series of one look tell beside their values: containers, and the UUIDs of GPUs by host and number."""
+
+    def __init__(self) -> None:
+        self.containers: dict[Key, str] = {}
+        self.uuids: dict[str, set[str]] = {}
+
+    def take(self, key: Key, labels: Mapping[str, str]) -> None:
+        """Keep what a series' labels tell."""
+        self.containers[key] = labels.get("exported_container") or labels.get("container", "")
+        if (uuid := labels.get("UUID")) and (place := _place(labels)) and not place.startswith("/"):
+            self.uuids.setdefault(place, set()).add(uuid)
+
+    def by_uuid(self, rows: Rows) -> Rows:
+        """The rows by UUID, where another exporter tells it: a GPU that two name otherwise is one."""
+        found: Rows = {}
+        for (pod, device), row in rows.items():
+            place = "/".join(device.split("/", 2)[:2])
+            named = list(self.uuids.get(place, ()))
+            key = pod, named[0] + device[len(place) :] if len(named) == 1 else device
+            beside = found.get(key)
+            found[key] = (
+                row if beside is None else [a if a >= b or b != b else b for a, b in zip(beside, row, strict=True)]
+            )
+        return found
 
 
 class PrometheusTelemetry:
@@ -35,16 +65,16 @@ class PrometheusTelemetry:
 
     def read(self, start_s: float, end_s: float, step_s: Seconds) -> Telemetry:
         """Every pod's use of GPUs on one grid. Without any series telemetry is absent. Raises ``Unavailable``."""
-        containers: dict[Key, str] = {}
-        rows, metrics = self._activity(start_s, end_s, step_s, containers, "last")
+        seen = Seen()
+        rows, metrics = self._activity(start_s, end_s, step_s, seen, "last")
         _carry(rows)
-        used = self.rows(USED, start_s, end_s, step_s, 1.0, MOST_MIB, {}) if rows else {}
+        used = self.rows(USED, start_s, end_s, step_s, 1.0, MOST_MIB, seen) if rows else {}
         nothing = [nan] * (int((end_s - start_s) / step_s) + 1)
         series = tuple(
             GpuSeries(
                 pod=pod,
                 device=device,
-                container=containers.get((pod, device), ""),
+                container=seen.containers.get((pod, device), ""),
                 part=_is_part(device),
                 activity=activity,
                 memory=used.get((pod, device), nothing),
@@ -56,28 +86,29 @@ class PrometheusTelemetry:
     def past(self, end_s: float) -> Telemetry:
         """By the hour. A Prometheus that keeps less has less of it."""
         start_s = end_s - PAST_S + HOUR
-        rows, metrics = self._activity(start_s, end_s, HOUR, {}, "max")
+        rows, metrics = self._activity(start_s, end_s, HOUR, Seen(), "max")
         series = (GpuSeries(pod=pod, device=device, activity=row, memory=()) for (pod, device), row in rows.items())
         return Telemetry(start_s=start_s, step_s=HOUR, metric=" and ".join(metrics), series=tuple(series))
 
     def _activity(
-        self, start_s: float, end_s: float, step_s: Seconds, containers: dict[Key, str], of_step: str
+        self, start_s: float, end_s: float, step_s: Seconds, seen: Seen, of_step: str
     ) -> tuple[Rows, list[str]]:
         """Each device's, by the best metric that it has at the time, and the metrics that were read."""
-        rows, metrics = Rows(), list[str]()
-        for name, scale in ACTIVITY:
-            found = self.rows(name, start_s, end_s, step_s, scale, 1.0, containers, of_step)
+        rows, metrics, unread = Rows(), list[str](), dict[Key, str]()
+        read = [self.rows(name, start_s, end_s, step_s, s, 100 / s, seen, of_step) for name, s in ACTIVITY]
+        for (name, scale), found in zip(ACTIVITY, map(seen.by_uuid, read), strict=True):
             _look_at_scale(name, scale, found)
-            there = {*rows, *((pod, device.rpartition("/")[0]) for pod, device in rows)}  # Slices are of a device.
-            odd = _shares_beside_percents(scale, found)
+            there = _there(rows)
+            odd = _unreadable(name, scale, found)
+            unread |= {key: why for key, why in odd.items() if unread.get(key, NO_FIGURE) == NO_FIGURE}
             more = {key: row for key, row in found.items() if key not in odd and (key in rows or key not in there)}
             more = {key: whole for key, row in more.items() if (whole := _filled(rows.get(key), row)) != rows.get(key)}
-            told = (
-                f" (without {count_of(len(odd), 'GPU')} that may be told in shares of 1, not in percent)" if odd else ""
-            )
-            metrics += [f"{name}{told}"] if more else []
+            metrics += [name] if more else []
             rows |= more
-        return rows, metrics
+        told = _told({key: why for key, why in unread.items() if key not in _there(rows)})
+        if told and not rows and any(why != NO_FIGURE for why in unread.values()):
+            raise BadInput(f"telemetry: nothing is known: {told}")
+        return rows, [*metrics[:-1], f"{metrics[-1]} (without {told})"] if told and rows else metrics
 
     def rows(
         self,
@@ -87,7 +118,7 @@ class PrometheusTelemetry:
         step_s: Seconds,
         scale: float,
         most: float,
-        containers: dict[Key, str],
+        seen: Seen,
         of_step: str = "last",
     ) -> Rows:
         """A pod and device's values; of doubled series the larger counts: who works is never called idle."""
@@ -104,12 +135,17 @@ class PrometheusTelemetry:
                 if key is None:
                     continue
                 row = rows.setdefault(key, [nan] * count)
-                containers[key] = labels.get("exported_container") or labels.get("container", "")
+                seen.take(key, labels)
                 for at, text in values:
                     n, value = round((at - start_s) / step_s), _number(text) / scale
                     if 0 <= n < count and 0 <= value <= most and not row[n] >= value:
                         row[n] = value
-        return {key: row for key, row in rows.items() if any(value == value for value in row)}
+        return seen.by_uuid(rows)
+
+
+def _there(rows: Rows) -> set[Key]:
+    """Devices that are read, and those of which slices are."""
+    return {*rows, *((pod, device.rpartition("/")[0]) for pod, device in rows)}
 
 
 def _filled(better: list[float] | None, row: list[float]) -> list[float]:
@@ -124,16 +160,39 @@ def _look_at_scale(name: str, scale: float, rows: Rows) -> None:
         raise BadInput(f"telemetry: {name} is in percent, and no value is above 1: let what writes it multiply by 100")
 
 
+def _unreadable(name: str, scale: float, rows: Rows) -> dict[Key, str]:
+    """Devices that this metric does not tell, and why: no value is a figure, or they are told by another scale."""
+    if scale > 1:
+        why = f"{name} may be in shares of 1, not in percent: let what writes it multiply by 100"
+        odd = dict.fromkeys(_shares_beside_percents(scale, rows), why)
+    else:
+        why = f"{name} is in percent, not in shares of 1: let what writes it divide by 100"
+        odd = {key: why for key, row in rows.items() if any(value > ROUNDED for value in row)}
+        for row in rows.values():
+            row[:] = [value if value <= 1 else nan for value in row]
+    return {key: NO_FIGURE for key, row in rows.items() if not _as_told(scale, row)} | odd
+
+
 def _shares_beside_percents(scale: float, rows: Rows) -> set[Key]:
     """Devices that may be told in shares of 1 beside others' percents: who works at 0.9 would be read as who does
     nothing. A mean of percents may be 0.4 as well: nobody can tell, so it is not measured.
     """
     told = {key: max(values) for key, row in rows.items() if (values := _as_told(scale, row))}
-    if scale == 1 or max(told.values(), default=0) <= 1:
+    if max(told.values(), default=0) <= 1:
         return set()
     if not any(value % 1 for key, most in told.items() if most <= 1 for value in _as_told(scale, rows[key])):
         return set()
     return {key for key, most in told.items() if 0 < most <= 1}
+
+
+def _told(unread: Mapping[Key, str]) -> str:
+    """Devices that are not read, by why, with a pod of each; empty where all are."""
+    by_why: dict[str, list[Key]] = {}
+    for key, why in sorted(unread.items()):
+        by_why.setdefault(why, []).append(key)
+    return "; ".join(
+        f"{count_of(len(keys), 'GPU')}, as of {keys[0][0]}, of which {why}" for why, keys in by_why.items()
+    )
 
 
 def _as_told(scale: float, row: list[float]) -> list[float]:
@@ -160,11 +219,15 @@ def _key(labels: Mapping[str, str]) -> Key | None:
     space = labels.get("exported_namespace") or labels.get("namespace", "")
     if not pod or ("exported_pod" in labels and not labels["exported_pod"]):
         return None
-    host = labels.get("Hostname") or labels.get("hostname", "")
-    device = labels.get("UUID") or f"{host}/{labels.get('gpu', '')}"
+    device = labels.get("UUID") or _place(labels)
     shared = labels.get("vgpu", "")
     part = labels.get("GPU_I_ID", "") or (f"vgpu{shared}" if shared else "")
     return f"{space}/{pod}", f"{device}/{part}" if part else device
+
+
+def _place(labels: Mapping[str, str]) -> str:
+    """A device by its host and number."""
+    return f"{labels.get('Hostname') or labels.get('hostname', '')}/{labels.get('gpu', '')}"
 
 
 def _is_part(device: str) -> bool:

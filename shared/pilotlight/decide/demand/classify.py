@@ -25,6 +25,8 @@ _MADE_BY: dict[str, WorkloadClass] = {
     **dict.fromkeys(("InferenceService", "RayService"), "serving"),
     "Notebook": "notebook",
 }
+_NEVER_END = {"ReplicaSet": "Deployment", "StatefulSet": "StatefulSet"}
+"""What the maker of a pod that is always made again is called."""
 _MARKS: dict[str, WorkloadClass] = {
     "training.kubeflow.org/job-name": "training",
     "serving.kserve.io/inferenceservice": "serving",
@@ -79,8 +81,8 @@ def _guess(traits: PodTraits) -> tuple[WorkloadClass, str]:
         return "training", f"nothing names its purpose; {traits.gpus} GPUs"
     if traits.memory > BIG_MEMORY:
         return "training", "nothing names its purpose; more than 32 GiB of memory"
-    if traits.owner_kind == "ReplicaSet":
-        return "serving", "nothing names its purpose; a Deployment's, which never ends"
+    if traits.owner_kind in _NEVER_END:
+        return "serving", f"nothing names its purpose; a {_NEVER_END[traits.owner_kind]}'s, which never ends"
     return "batch", "nothing names its purpose; one GPU, little memory"
 
 

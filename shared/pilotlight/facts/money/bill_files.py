@@ -38,7 +38,7 @@ SAMPLED = Struct(">IHHHH")
 
 
 class DayKeys(msgspec.Struct, frozen=True, array_like=True):
-    """Lines of one day of a file, to be told apart from another file's: how many, their sum, and a sample of them.
+    """Lines of one day of a file, to be told apart from another file's: how many, their sums, and a sample of them.
 
     The sample has every line whose hash is at most ``cut``, 12 bytes each, as ``each_line`` reads them. It is all of
     them unless the day has too many. A hash is of what a line keeps though its service is renamed: its resource, hour
@@ -49,6 +49,8 @@ class DayKeys(msgspec.Struct, frozen=True, array_like=True):
     usd: Decimal
     cut: int
     sample: bytes
+    effective: Decimal | None = None  # The sum by EffectiveCost, and by ListCost; None where it is not told.
+    listed: Decimal | None = None
 
     def each_line(self) -> Iterator[tuple[int, "KeyTold"]]:
         """Hashes of the sample's lines, with what is told of each."""

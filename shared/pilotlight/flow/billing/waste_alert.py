@@ -97,5 +97,7 @@ def on_its_grid(telemetry: GpuTelemetry, start_s: float, end_s: float) -> Teleme
     """
     finest = telemetry.read(start_s, end_s, STEPS_S[0])
     coarser = (telemetry.read(start_s, end_s, step_s) for step_s in STEPS_S[1:])
-    read = finest if not finest.sparse() else next((read for read in coarser if not read.sparse()), finest)
+    read = (
+        finest if not finest.sparse() else next((read for read in coarser if read.series and not read.sparse()), finest)
+    )
     return msgspec.structs.replace(read, past=telemetry.past(end_s)) if read.series else read

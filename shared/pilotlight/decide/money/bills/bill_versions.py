@@ -21,42 +21,22 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from datetime import date
 from decimal import Decimal
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
+from pilotlight.decide.money.bills.versions_told import WORDS, Apart, Fate, Sums, differing, sums_of, told_apart
 from pilotlight.facts.money.bill_files import BillFile, BillListing, DayKeys, KeyTold
 from pilotlight.facts.workload import Finding
-from pilotlight.units import cents, count_of
 
-ZERO = Decimal(0)
 NEARLY = Decimal("0.9")
 """Parts by chance have not so many hashes alike in the number of their lines."""
 MOST, ALL = Decimal("0.75"), Decimal("0.99")
 """Of two alike lines of an export half lie in one other part by chance, two thirds in two, more in more."""
 FEW = Decimal("0.1")
 """A part that tells fewer of another's lines again is not told of."""
-MOST_NAMED = 4
 
 DayOut = tuple[str, date | None]
 """A day that does not count of a file, by its name."""
-Fate = Literal["newer", "few", "apart"]
-
-_WORDS: dict[Fate, str] = {
-    "newer": "the newer counts",
-    "few": "both count, for they share few lines",
-    "apart": "both count, for neither SKUs nor dollars are alike: take away the file that is not current",
-}
-
-
-class _Apart(NamedTuple):
-    """A day of which two versions have another sum."""
-
-    day: str
-    older: Decimal
-    newer: Decimal
-    files: tuple[str, ...]
-
-
-_Told = dict[Fate, list[_Apart]]
+_Told = dict[Fate, list[Apart]]
 
 
 def current_files(
@@ -74,7 +54,7 @@ def current_files(
         if version and version[0].name in numbered:
             gone |= _told_by_parts(version, told)
     gone |= _superseded(versions, gone, told)
-    return versions, gone, tuple(_told_apart(told[fate], fate) for fate in _WORDS if fate in told)
+    return versions, gone, tuple(told_apart(told[fate], fate) for fate in WORDS if fate in told)
 
 
 def _once(listing: BillListing, files: Mapping[str, BillFile]) -> list[list[BillFile]]:
@@ -100,16 +80,16 @@ def _superseded(versions: Sequence[Sequence[BillFile]], out: set[DayOut], told: 
         renamed = sum(one.renamed for one in met.values())
         all_renamed = renamed >= NEARLY * (renamed + sum(one.apart for one in met.values())) > 0
         for day, found in met.items():
-            older_usd, newer_usd = _usd_of(own[day]), _usd_of(days[found.last][day])
+            older, newer = sums_of(own[day]), sums_of(days[found.last][day])
             again = found.again + found.renamed + (found.apart if all_renamed else 0)
             # By the hour and by the day few lines are the same, and all dollars.
-            whole = 2 * again >= found.lines or (older_usd == newer_usd and bool(found.again or older_usd))
+            whole = 2 * again >= found.lines or (older[0] == newer[0] and bool(found.again or older[0]))
             if whole:
                 gone |= {(file.name, date.fromisoformat(day)) for file in versions[number]}
             fate: Fate = "newer" if whole else "apart" if found.apart > again else "few"
-            if older_usd != newer_usd or fate == "apart":
+            if differing(older, newer) or fate == "apart":
                 files = versions[number][0].name, versions[found.last][0].name
-                told[fate].append(_Apart(day, older_usd, newer_usd, files))
+                told[fate].append(Apart(day, older, newer, files))
     return gone
 
 
@@ -188,10 +168,6 @@ def _met(one: KeyTold, services: Set[int], beside: Sequence[tuple[str, KeyTold]]
     return same or [two for two in beside if two[1].service not in services]
 
 
-def _usd_of(found: Sequence[DayKeys]) -> Decimal:
-    return sum((one.usd for one in found), ZERO)
-
-
 class _Again(NamedTuple):
     """Lines of a part's day, and those that later parts have: by hash and number, of the same dollars, alike in SKUs or
     dollars, other in both, and of another service whose SKUs are not told.
@@ -220,10 +196,10 @@ def _told_by_parts(parts: Sequence[BillFile], told: _Told) -> set[DayOut]:
             again[name][day] = one
     fates = {name: _judge(of) for name, of in again.items()}
     for day, there in days.items():
-        usd = {part.name: part.keys[day].usd for part in there}
-        found = {name: (fates[name][day], again[name][day].by) for name in usd if day in fates[name]}
-        for fate, apart in _sums_apart(found, usd):
-            told[fate].append(_Apart(day, *apart))
+        keys = {part.name: part.keys[day] for part in there}
+        found = {name: (fates[name][day], again[name][day].by) for name in keys if day in fates[name]}
+        for fate, apart in _sums_apart(found, keys):
+            told[fate].append(Apart(day, *apart))
     return {
         (name, date.fromisoformat(day)) for name, of in fates.items() for day, fate in of.items() if fate == "newer"
     }
@@ -247,18 +223,18 @@ def _of_day(parts: Sequence[BillFile], day: str) -> Iterator[tuple[str, _Again]]
 
 
 def _sums_apart(
-    found: Mapping[str, tuple[Fate, frozenset[str]]], usd: Mapping[str, Decimal]
-) -> Iterator[tuple[Fate, tuple[Decimal, Decimal, tuple[str, ...]]]]:
+    found: Mapping[str, tuple[Fate, frozenset[str]]], keys: Mapping[str, DayKeys]
+) -> Iterator[tuple[Fate, tuple[Sums, Sums, tuple[str, ...]]]]:
     """A day's sums of parts that others tell again, and of these others, where they are not the same or both count.
 
     Of three that tell the same the middle one is held against the last.
     """
     gone = {name for name, (own, _) in found.items() if own == "newer"}
-    for fate in _WORDS:
+    for fate in WORDS:
         last = {name: by for name, (own, by) in found.items() if own == fate and not by & gone}
         newer = frozenset[str]().union(*last.values())
-        sums = sum((usd[name] for name in last), ZERO), sum((usd[name] for name in newer), ZERO)
-        if sums[0] != sums[1] or (fate != "newer" and last):
+        sums = sums_of([keys[name] for name in last]), sums_of([keys[name] for name in newer])
+        if differing(*sums) or (fate != "newer" and last):
             yield fate, (*sums, (*last, *sorted(newer - last.keys())))
 
 
@@ -338,13 +314,3 @@ def _judge(again: Mapping[str, _Again]) -> dict[str, Fate]:
         elif one.alike >= FEW * one.lines:
             out[day] = "few"
     return out
-
-
-def _told_apart(found: Sequence[_Apart], fate: Fate) -> Finding:
-    older, newer = sum((one.older for one in found), ZERO), sum((one.newer for one in found), ZERO)
-    days = count_of(len({one.day for one in found}), "day")
-    said = f"two files tell {days} apart: {cents(older)} in the older, {cents(newer)} in the newer; {_WORDS[fate]}"
-    if fate == "apart":
-        names = list(dict.fromkeys(name.rpartition("/")[2] for one in found for name in one.files))
-        said += f", {' or '.join(names[:MOST_NAMED])}{' or another' if len(names) > MOST_NAMED else ''}"
-    return Finding(subject="export", code="bill-uncounted", message=said)

@@ -140,8 +140,8 @@ def _look_at_samples(telemetry: Telemetry, prometheus: str, span_s: Seconds, *, 
 
         there = without_login(prometheus)
         raise Failed(
-            f"telemetry: absent. {there} has no series of dcgm-exporter with a pod in the last {human(span_s)}; "
-            "nothing is known, which is not idle: see that it runs and that its pods are scraped"
+            f"telemetry: absent. {there} has no measured series of dcgm-exporter of a pod in the last {human(span_s)}. "
+            "Nothing is known, which is not idle: see that it runs and that its pods are scraped"
         )
     if all(isnan(one.activity[-1]) for one in telemetry.series):
         typer.echo("telemetry: absent now. No GPU was measured within the last three scrapes", err=True)
@@ -189,10 +189,10 @@ def _telemetry(api: "PrometheusApi", start: float, end: float, step_s: Seconds |
 
 def with_watts(api: "PrometheusApi", telemetry: Telemetry) -> Telemetry:
     """The same with each device's draw, by one query more: 0 is no measurement, as every device draws some."""
-    from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry
+    from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry, Seen
 
     end_s = telemetry.start_s + (telemetry.samples - 1) * telemetry.step_s
-    rows = PrometheusTelemetry(api).rows(POWER, telemetry.start_s, end_s, telemetry.step_s, 1.0, MOST_WATTS, {})
+    rows = PrometheusTelemetry(api).rows(POWER, telemetry.start_s, end_s, telemetry.step_s, 1.0, MOST_WATTS, Seen())
     watts = {key: [value if value > 0 else nan for value in row] for key, row in rows.items()}
     series = (msgspec.structs.replace(one, watts=watts.get((one.pod, one.device), ())) for one in telemetry.series)
     return msgspec.structs.replace(telemetry, series=tuple(series))
