@@ -235,9 +235,9 @@ def settle_lost(
     coming = {entry.decision for _, entry in snapshot.flights} | snapshot.unresolved
     told: defaultdict[str, list[str]] = defaultdict(list)
     for meter in meters:
-        found = known[meter.limit_key]
+        found, key = known[meter.limit_key], meter.key
         for name, account in list(found.items()):
-            spends = meter.end is not None and budget_accounts.meter_key(name) == meter.key
+            spends = meter.end is not None and (name == key or name.startswith(f"{key}/"))
             for id, usd in account.held.items():
                 if id in holds or _decision(id) in coming or HOLD.get(deps.state, f"{deps.name}/{id}"):
                     continue
