@@ -35,11 +35,6 @@ class Meter(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         end = f"{self.end:%Y%m%dT%H%M}" if self.end is not None else ENDLESS
         return f"{end}/{self.budget.account}/{self.measure}/{self.start:%Y%m%dT%H%M}"
 
-    @cached_property
-    def limit_key(self) -> str:
-        """Unique over all budgets, the same in all windows: "research/usd"."""
-        return self.key.partition("/")[2].rpartition("/")[0]
-
 
 class Account(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Sums that count against a meter, or a part of it. Changed by compare-and-set only, and an id moves one way in it.

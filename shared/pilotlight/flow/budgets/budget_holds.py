@@ -191,7 +191,7 @@ def _of_its_accounts(deps: Deps, hold: Hold) -> dict[str, Meter]:
     keys = {budget_accounts.meter_key(name) for name in hold.accounts}
     found: dict[str, Meter] = {}
     for meter in meters(deps.policy.budgets, hold.since):
-        own = {key for key in keys if budget_accounts.limit_key(key) == meter.limit_key}
+        own = {key for key in keys if budget_accounts.limit_key(key) == budget_accounts.limit_key(meter.key)}
         while meter.end is not None and min(own, default=meter.key) < meter.key:
             start, end = window(meter.budget, meter.start - timedelta(seconds=1))
             meter = replace(meter, start=start, end=end)

@@ -55,13 +55,13 @@ class BudgetRoom:
 
     def total(self, meter: Meter) -> Decimal:
         """Settled and held against a meter."""
-        known, key = self.known.get(meter.limit_key, {}), meter.key
+        known, key = self.known.get(_limit_of(meter), {}), meter.key
         names = key, *[f"{key}/{n}" for n in range(1, known.get(key, budget_accounts.NONE).parts)]
         return sum((self._sum(name, known[name]) for name in names if name in known), Decimal(0))
 
     def own(self, meter: Meter, hold: Hold) -> Decimal:
         """The amount that a meter holds for one hold."""
-        account = self.known[meter.limit_key].get(budget_accounts.account_of(hold, meter), budget_accounts.NONE)
+        account = self.known[_limit_of(meter)].get(budget_accounts.account_of(hold, meter), budget_accounts.NONE)
         return account.held.get(hold.id, Decimal(0))
 
     def cut(self, wants: Hold, own: Hold, concerned: Sequence[Meter]) -> Hold:
@@ -81,7 +81,7 @@ class BudgetRoom:
         wanted = max(spent, held_amount(meter, wants))
         room = meter.limit - self.total(meter) + self.own(meter, has)
         least = max(spent, min(commitment, room))
-        name, known = budget_accounts.account_of(has, meter), self.known[meter.limit_key]
+        name, known = budget_accounts.account_of(has, meter), self.known[_limit_of(meter)]
         account = known.get(name, budget_accounts.NONE)
         most = self._sum(name, account) + room - self.own(meter, has)
         changed = moves.extend_hold(account, has.id, wanted, most, least)
@@ -108,7 +108,7 @@ class BudgetRoom:
         for meter in concerned:
             needs = max(used_amount(meter, has, self._now), held_amount(meter, has))
             if self.own(meter, has) > needs:
-                name, known = budget_accounts.account_of(has, meter), self.known[meter.limit_key]
+                name, known = budget_accounts.account_of(has, meter), self.known[_limit_of(meter)]
                 update = partial(moves.lower_hold, id=hold.id, to=needs)
                 if self._singly:
                     known[name] = budget_accounts.change(self._deps, name, update)
@@ -158,17 +158,17 @@ class BudgetRoom:
 
     def _change(self, meter: Meter, name: str, account: Account) -> None:
         self._changed[name] = meter
-        self.known[meter.limit_key][name] = account
+        self.known[_limit_of(meter)][name] = account
 
     def _account(self, name: str) -> Account:
-        return self.known[self._changed[name].limit_key][name]
+        return self.known[_limit_of(self._changed[name])][name]
 
     def _before(self, name: str) -> Account:
         return self._read[name].value if name in self._read else budget_accounts.NONE
 
     def balances(self) -> tuple[Balance, ...]:
         """The balance of each limit, in its window and in those ahead."""
-        return tuple(b for m in self.meters for b in budget_accounts.balances_of(m, self.known[m.limit_key]))
+        return tuple(b for m in self.meters for b in budget_accounts.balances_of(m, self.known[_limit_of(m)]))
 
     def _sum(self, name: str, account: Account) -> Decimal:
         """A part's total, worked out once: with thousands of holds each of them asks."""
@@ -176,6 +176,11 @@ class BudgetRoom:
         if known is None or known[0] is not account:
             known = self._sums[name] = (account, account.total)
         return known[1]
+
+
+def _limit_of(meter: Meter) -> str:
+    """The limit's part of a meter's key: the same in all windows."""
+    return meter.key.partition("/")[2].rpartition("/")[0]
 
 
 def hold_findings(
@@ -230,12 +235,12 @@ def settle_lost(
 ) -> list[Finding]:
     """Settle what accounts hold for ids that are not among ``holds``. A finding for each says what counts as spent.
 
-    ``known`` are each limit's accounts by name, from its window on, as they were read; and as they are afterwards.
+    ``known`` are the accounts of the meters' limits, in their order, by name, from its window on, as they were read; and as they are afterwards.
     """
     coming = {entry.decision for _, entry in snapshot.flights} | snapshot.unresolved
     told: defaultdict[str, list[str]] = defaultdict(list)
-    for meter in meters:
-        found, key = known[meter.limit_key], meter.key
+    for meter, found in zip(meters, known.values(), strict=True):
+        key = meter.key
         for name, account in list(found.items()):
             spends = meter.end is not None and (name == key or name.startswith(f"{key}/"))
             for id, usd in account.held.items():

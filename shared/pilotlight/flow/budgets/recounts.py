@@ -42,7 +42,7 @@ def count(deps: Deps, snapshot: Snapshot, meters: Iterable[Meter], room: BudgetR
         cost = min(most(deps, snapshot, meter, snapshot.lost_since), left)
         if cost <= 0:
             continue
-        known = room.known[meter.limit_key]
+        known = room.known[budget_accounts.limit_key(meter.key)]
         known[meter.key] = budget_accounts.change(deps, meter.key, partial(moves.unseen, id=id, cost=cost))
         said.append(f"{amount(meter, cost)} of {limit(meter)} ({budget_owner(meter)})")
     return [restore_finding(snapshot, said)]
@@ -106,7 +106,7 @@ def carry_over_periods(deps: Deps, snapshot: Snapshot, meters: Iterable[Meter], 
         old = _around(was, snapshot.now)
         known, unknown = _settled(deps, meter, was)
         guessed = min(unknown, most(deps, snapshot, meter, meter.start))
-        name = room.known[meter.limit_key]
+        name = room.known[budget_accounts.limit_key(meter.key)]
         cost = known + guessed
         name[meter.key] = budget_accounts.change(
             deps, meter.key, partial(moves.unseen, id=f"was@{was}@{old:%Y%m%dT%H%M}", cost=cost)
@@ -151,7 +151,7 @@ def _settled(deps: Deps, meter: Meter, was: str) -> tuple[Decimal, Decimal]:
         key = budget_accounts.meter_key(entry.name.removeprefix(f"{deps.name}/"))
         began = datetime.strptime(budget_accounts.start_of(key), "%Y%m%dT%H%M").replace(tzinfo=UTC)
         if (
-            budget_accounts.limit_key(key) != meter.limit_key
+            budget_accounts.limit_key(key) != budget_accounts.limit_key(meter.key)
             or key == meter.key
             or (meter.end is not None and began >= meter.end)
         ):

@@ -49,7 +49,9 @@ def test_what_is_read_together_is_what_each_account_says(written: list[tuple[int
         assert told[meter.key] == amounts.get(meter.key, 0) + amounts.get(f"{meter.key}/1", 0)
         later = {each.key for each in windows(meter, on.deps.clock.now() + 71 * DAY)}
         mine = {name: usd for name, usd in amounts.items() if budget_accounts.meter_key(name) in later}
-        assert {name: entry.value.settled for name, entry in ahead[meter.limit_key].items()} == mine
+        assert {
+            name: entry.value.settled for name, entry in ahead[budget_accounts.limit_key(meter.key)].items()
+        } == mine
 
 
 def test_a_minute_reads_no_window_that_has_ended_and_asks_once_for_all_budgets() -> None:

@@ -94,10 +94,7 @@ def plan(
     snapshot, decided = decide(dry)
     ways = give_way(decided, snapshot.view, snapshot.memory, rules, now)
     homes = _homes(dry, snapshot)
-    files = of_files(pods, nodes, sample)
-    source = plan_source(
-        app, REMEMBERS_NOTHING + ("" if files else STATUS_DOES), files, named=bool(context or kubeconfig)
-    )
+    source = plan_source(app, REMEMBERS_NOTHING, of_files(pods, nodes, sample), named=bool(context or kubeconfig))
     if as_json:
         _print_json(decided, now, ways, homes)
     elif as_markdown:
@@ -117,8 +114,6 @@ SAMPLE_AT = "2026-11-21T00:30:00Z"
 """When the sample cluster was as its files have it: later its nodes would have stood idle for weeks."""
 REMEMBERS_NOTHING = "none, a dry run remembers nothing"
 """Stands for the address of a state where none is read."""
-STATUS_DOES = ": pilotlight status goes by pauses, holds and what is spent"
-"""What a plan of a cluster at work leaves out."""
 
 
 def of_files(pods: str, nodes: str, sample: bool = False) -> str:
@@ -130,6 +125,8 @@ def plan_source(app: "App", state: str, files: str = "", *, named: bool = False)
     """The cluster, the state, the policy and the prices that a plan is of; ``named``: no serve's, by a context."""
     from pilotlight.tools.report.texts.plan_text import Source
 
+    if state == REMEMBERS_NOTHING and not files:
+        state += ": pilotlight status goes by pauses, holds and dollars spent"
     of = f"{files}; state {state}" if files else header(app.settings, state, here=named)
     policy = f"policy {app.settings.policy}" if app.settings.policy else "the built-in policy"
     return Source(of, f"with {policy}, catalogue {app.catalog.name}")
