@@ -4,8 +4,8 @@ A pod is silent while its activity stays under a share. Two things that were see
 next hours. The first is what became of such silences of its group's pods, in windows that do not overlap: of ``ENOUGH``
 of them work seldom followed, nor of its own, and it had none in the same hours of a day before. A silence that goes on
 is evidence of itself only once it is as long as a day: until then nobody knows that the morning does not end it. The
-second is a rhythm: on each of the ``WEEK`` days before, none of its group had work in these hours of the day, and on
-most days it had work in the same others. Where neither was seen, nothing is called idle.
+second is a rhythm: on each of the ``WEEK`` days before, none of its group had work in these hours of the day. Where
+neither was seen, nothing is called idle.
 """
 
 from collections import defaultdict
@@ -27,8 +27,6 @@ ENOUGH = 18
 """Windows of its group that a call rests on at least: as few without a return let one in twenty come back."""
 WEEK = 7
 """Days that a rhythm is seen on, weekends among them."""
-MOST_DAYS = 5
-"""Of these, days with work at the same other hours: hours without work are a rhythm where others have it."""
 LATELY = 1
 """Days before on which its own work in these hours speaks against a call; of older ones its silences tell."""
 LENGTHS_H = (1, 2, 4, 8)
@@ -69,16 +67,11 @@ class Evidence(NamedTuple):
     own: Silence
     days: Silence
     own_days: Silence
-    busiest: int = 0
-    """Days of the week on which its group worked at the same other hours, of those hours with most."""
 
     @property
     def rhythm(self) -> bool:
-        """True where its group had no work in these hours on any day of a week, and on most days in the same others.
-
-        Rare work leaves any hours of a week free by chance; such a pod is judged by its silences.
-        """
-        return self.days.windows >= WEEK and not self.days.back and self.busiest >= MOST_DAYS
+        """True where its group had no work in these hours on any day of a week."""
+        return self.days.windows >= WEEK and not self.days.back
 
     @property
     def against(self) -> bool:
@@ -96,7 +89,6 @@ class Evidence(NamedTuple):
         return (
             f"{self.seen} such silences ended within 4 h, {self.own} of its own; "
             f"work at these hours on {self.days} days, its own on {self.own_days}"
-            f"{f', in the same others on {self.busiest}' * self.rhythm}"
         )
 
 
@@ -147,7 +139,6 @@ class Past:
         self._rows, self._under = rows, under
         self._known: dict[int, Silence] = {}
         self._days: dict[int, Silence] = {}
-        self._busiest: int | None = None
 
     def silences(self, quiet_s: Seconds, enough: int) -> Silence:
         """What became of the longest silence, up to one, that was seen so often; of an hour's where none was."""
@@ -166,14 +157,6 @@ class Past:
             self._days[most] = Silence(sum(one is not None for one in days), days.count(True))
         return self._days[most]
 
-    @property
-    def busiest(self) -> int:
-        """Of a week's days, those with work in the same hours of the day, of the hours with most."""
-        if self._busiest is None:
-            starts = range(0, DAY_H, AHEAD_H)
-            self._busiest = max(sum(self._day(n * DAY_H - at) is True for n in range(1, WEEK + 1)) for at in starts)
-        return self._busiest
-
     def _day(self, back: int) -> bool | None:
         """True where there was work in the hours that began so long ago, None where they were not measured."""
         spans = [row[len(row) - back :][:AHEAD_H] for row in self._rows if len(row) >= back]
@@ -184,9 +167,7 @@ class Past:
 
 def evidence(group: Past, own: Past, quiet_s: Seconds) -> Evidence:
     """What is known of a pod that is silent for so long."""
-    return Evidence(
-        group.silences(quiet_s, ENOUGH), own.silences(quiet_s, 1), group.days(WEEK), own.days(LATELY), group.busiest
-    )
+    return Evidence(group.silences(quiet_s, ENOUGH), own.silences(quiet_s, 1), group.days(WEEK), own.days(LATELY))
 
 
 def silence(activity: Sequence[float], under: float = UNDER) -> int:

@@ -111,7 +111,6 @@ def _idle(one: IdlePod) -> dict[str, Any]:
         "own": one.evidence.own._asdict(),
         "days": one.evidence.days._asdict(),
         "own_days": one.evidence.own_days._asdict(),
-        "busiest_days": one.evidence.busiest,
     }
 
 
