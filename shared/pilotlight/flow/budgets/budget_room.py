@@ -235,7 +235,8 @@ def settle_lost(
 ) -> list[Finding]:
     """Settle what accounts hold for ids that are not among ``holds``. A finding for each says what counts as spent.
 
-    ``known`` are the accounts of the meters' limits, in their order, by name, from its window on, as they were read; and as they are afterwards.
+    ``known`` are the accounts of the meters' limits, in their order, by name, from their windows on: as they were read,
+    and as they are afterwards.
     """
     coming = {entry.decision for _, entry in snapshot.flights} | snapshot.unresolved
     told: defaultdict[str, list[str]] = defaultdict(list)
