@@ -30,7 +30,7 @@ Key = tuple[str, str]
 Rows = dict[Key, list[float]]
 
 
-class Seen:
+class Named:
     """What series of one look tell beside their values: containers, and the UUIDs of GPUs by host and number."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class PrometheusTelemetry:
 
     def read(self, start_s: float, end_s: float, step_s: Seconds) -> Telemetry:
         """Every pod's use of GPUs on one grid. Without any series telemetry is absent. Raises ``Unavailable``."""
-        seen = Seen()
+        seen = Named()
         rows, metrics = self._activity(start_s, end_s, step_s, seen, "last")
         _carry(rows)
         used = self.rows(USED, start_s, end_s, step_s, 1.0, MOST_MIB, seen) if rows else {}
@@ -86,27 +86,28 @@ class PrometheusTelemetry:
     def past(self, end_s: float) -> Telemetry:
         """By the hour. A Prometheus that keeps less has less of it."""
         start_s = end_s - PAST_S + HOUR
-        rows, metrics = self._activity(start_s, end_s, HOUR, Seen(), "max")
+        rows, metrics = self._activity(start_s, end_s, HOUR, Named(), "max")
         series = (GpuSeries(pod=pod, device=device, activity=row, memory=()) for (pod, device), row in rows.items())
         return Telemetry(start_s=start_s, step_s=HOUR, metric=" and ".join(metrics), series=tuple(series))
 
     def _activity(
-        self, start_s: float, end_s: float, step_s: Seconds, seen: Seen, of_step: str
+        self, start_s: float, end_s: float, step_s: Seconds, seen: Named, of_step: str
     ) -> tuple[Rows, list[str]]:
         """Each device's, by the best metric that it has at the time, and the metrics that were read."""
-        rows, metrics, unread = Rows(), list[str](), dict[Key, str]()
+        rows, metrics, odd, empty = Rows(), list[str](), dict[Key, str](), set[Key]()
         read = [self.rows(name, start_s, end_s, step_s, s, 100 / s, seen, of_step) for name, s in ACTIVITY]
         for (name, scale), found in zip(ACTIVITY, map(seen.by_uuid, read), strict=True):
             _look_at_scale(name, scale, found)
-            there = _there(rows)
-            odd = _unreadable(name, scale, found)
-            unread |= {key: why for key, why in odd.items() if unread.get(key, NO_FIGURE) == NO_FIGURE}
-            more = {key: row for key, row in found.items() if key not in odd and (key in rows or key not in there)}
-            more = {key: whole for key, row in more.items() if (whole := _filled(rows.get(key), row)) != rows.get(key)}
+            scaled = _of_another_scale(name, scale, found)
+            odd = scaled | odd
+            empty |= {key for key, row in found.items() if not _as_told(scale, row)}
+            more = _news(rows, scale, {key: row for key, row in found.items() if key not in scaled})
             metrics += [name] if more else []
             rows |= more
-        told = _told({key: why for key, why in unread.items() if key not in _there(rows)})
-        if told and not rows and any(why != NO_FIGURE for why in unread.values()):
+        there = _there(rows)
+        odd = {key: why for key, why in odd.items() if key not in there}
+        told = _told(dict.fromkeys(empty - there, NO_FIGURE) | odd)
+        if odd and not rows:
             raise BadInput(f"telemetry: nothing is known: {told}")
         return rows, [*metrics[:-1], f"{metrics[-1]} (without {told})"] if told and rows else metrics
 
@@ -118,7 +119,7 @@ class PrometheusTelemetry:
         step_s: Seconds,
         scale: float,
         most: float,
-        seen: Seen,
+        seen: Named,
         of_step: str = "last",
     ) -> Rows:
         """A pod and device's values; of doubled series the larger counts: who works is never called idle."""
@@ -160,17 +161,23 @@ def _look_at_scale(name: str, scale: float, rows: Rows) -> None:
         raise BadInput(f"telemetry: {name} is in percent, and no value is above 1: let what writes it multiply by 100")
 
 
-def _unreadable(name: str, scale: float, rows: Rows) -> dict[Key, str]:
-    """Devices that this metric does not tell, and why: no value is a figure, or they are told by another scale."""
+def _news(rows: Rows, scale: float, found: Rows) -> Rows:
+    """What a metric tells that no better one has told: of devices that none has, and of times that it left out."""
+    there = _there(rows)
+    told = {key: row for key, row in found.items() if _as_told(scale, row) and (key in rows or key not in there)}
+    return {key: whole for key, row in told.items() if (whole := _filled(rows.get(key), row)) != rows.get(key)}
+
+
+def _of_another_scale(name: str, scale: float, rows: Rows) -> dict[Key, str]:
+    """Devices that a metric tells by another scale than its own, and why they are not read."""
     if scale > 1:
         why = f"{name} may be in shares of 1, not in percent: let what writes it multiply by 100"
-        odd = dict.fromkeys(_shares_beside_percents(scale, rows), why)
-    else:
-        why = f"{name} is in percent, not in shares of 1: let what writes it divide by 100"
-        odd = {key: why for key, row in rows.items() if any(value > ROUNDED for value in row)}
-        for row in rows.values():
-            row[:] = [value if value <= 1 else nan for value in row]
-    return {key: NO_FIGURE for key, row in rows.items() if not _as_told(scale, row)} | odd
+        return dict.fromkeys(_shares_beside_percents(scale, rows), why)
+    why = f"{name} is in percent, not in shares of 1: let what writes it divide by 100"
+    odd = {key: why for key, row in rows.items() if any(value > ROUNDED for value in row)}
+    for row in rows.values():
+        row[:] = [value if value <= 1 else nan for value in row]
+    return odd
 
 
 def _shares_beside_percents(scale: float, rows: Rows) -> set[Key]:

@@ -189,10 +189,10 @@ def _telemetry(api: "PrometheusApi", start: float, end: float, step_s: Seconds |
 
 def with_watts(api: "PrometheusApi", telemetry: Telemetry) -> Telemetry:
     """The same with each device's draw, by one query more: 0 is no measurement, as every device draws some."""
-    from pilotlight.adapters.telemetry.prometheus import PrometheusTelemetry, Seen
+    from pilotlight.adapters.telemetry.prometheus import Named, PrometheusTelemetry
 
     end_s = telemetry.start_s + (telemetry.samples - 1) * telemetry.step_s
-    rows = PrometheusTelemetry(api).rows(POWER, telemetry.start_s, end_s, telemetry.step_s, 1.0, MOST_WATTS, Seen())
+    rows = PrometheusTelemetry(api).rows(POWER, telemetry.start_s, end_s, telemetry.step_s, 1.0, MOST_WATTS, Named())
     watts = {key: [value if value > 0 else nan for value in row] for key, row in rows.items()}
     series = (msgspec.structs.replace(one, watts=watts.get((one.pod, one.device), ())) for one in telemetry.series)
     return msgspec.structs.replace(telemetry, series=tuple(series))
