@@ -111,7 +111,7 @@ def test_gke_s_own_faults_are_met() -> None:
     """Made after it was DONE or never, old errors and several, two colours, another hand, pools that close, groups and
     lists that are not told whole: two seeds meet each of them."""
     met: Counter[str] = Counter()
-    for seed in (9, 13):
+    for seed in (9, 17):
         with pytest.MonkeyPatch.context() as patch, on_gke(seed, patch=patch) as projects:
             assert broken(run(seed, 16, MORE)) == []
         met = sum((gke.met for gke in projects), met)
@@ -120,7 +120,7 @@ def test_gke_s_own_faults_are_met() -> None:
 
 
 AMID_BUGS = {
-    "an old error of an instance of GKE's refuses it": (on_gke, 15),
+    "an old error of an instance of GKE's refuses it": (on_gke, 70),
     "an instance that is only a name is paid for": (on_gke, 1),
 }
 
