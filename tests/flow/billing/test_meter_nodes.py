@@ -19,6 +19,7 @@ from pilotlight.facts.money.bill import CostLine, MeterDay, MeteredNode, MeterPa
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.nodes.pool_state import Booting, PoolState
 from pilotlight.flow.billing import meter_nodes
+from pilotlight.ports.clouds import OPEN, Gate
 from pilotlight.ports.state import LARGEST
 from pilotlight.state_schema.billing_records import METER, METERED, METERING, CountFrom
 from pilotlight.world.faults import Faults
@@ -69,6 +70,32 @@ def test_an_instance_that_is_a_name_alone_costs_nothing() -> None:
         on.minutes(5)
         meter_nodes.count(on.deps)
     assert usd(on) == on.world.cost().quantize(CENT) > 0
+
+
+class StandsStill(WorldPools):
+    """Workers stand still for ten minutes before they give back, while the cloud takes the instance and looks go on."""
+
+    on: Stage
+
+    def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
+        """Late, of what is there no more."""
+        self.take_away(pool, instance)
+        for _ in range(10):
+            self.on.wait(60)
+            meter_nodes.count(self.on.deps)
+        super().release(pool, instance, gate=gate)
+
+
+def test_a_node_that_went_before_its_late_release_is_paid_for_until_it_went() -> None:
+    """The look that missed it is believed, though the release says ten minutes more."""
+    on = Stage()
+    pools = StandsStill(on.world)
+    pools.on, on.deps = on, replace(on.deps, pools=pools)
+    on.submit("a", run_s=600)
+    for _ in range(40):
+        on.minutes(1)
+        meter_nodes.count(on.deps)
+    assert on.world.cost() <= sum(line.usd for line in lines(on)) <= on.world.cost() + Decimal(1) / 60
 
 
 def test_the_meter_is_what_the_cloud_charged() -> None:

@@ -31,7 +31,8 @@ class MeterLook:
     registered; each tells of the time since the look before, which was at ``last``. Nodes ``apart`` (by name, one that
     never registered or has gone by its instance) are not counted now: each has a
     mark up to where it is counted, and a later look counts on from there. ``held`` are prices that holds have by time,
-    where the meter was told of them; what it was told counts for as long as there are ``budgets``.
+    where the meter was told of them; what it was told counts for as long as there are ``budgets``. ``seen_at`` is when
+    those that have stopped were last seen.
     """
 
     at: datetime
@@ -43,6 +44,7 @@ class MeterLook:
     nodes: Mapping[str, Node] = field(default_factory=dict)
     held: Mapping[str, HeldPrice] = field(default_factory=dict)
     budgets: bool = False
+    seen_at: Mapping[str, datetime] = field(default_factory=dict)
 
 
 def day_start(day: date) -> datetime:
@@ -264,12 +266,17 @@ def _until(node: MeteredNode, at: datetime, cut_at: Sequence[datetime]) -> Meter
 
 
 def _gone_at(node: MeteredNode, instance: str, look: MeterLook, *, fresh: bool) -> datetime | None:
-    """When a node stopped: as its life says, else at the first look that misses it. One that is there again did not."""
-    over = look.over.get(instance)
-    if over is not None and over.gone_at is not None and over.gone_at <= node.since:
-        over = None  # Of a life before this one.
-    if over is not None or not fresh:
-        return over.gone_at if over is not None else node.gone_at
+    """When a node stopped: as its life says, else at the first look that misses it. One that is there again did not.
+
+    A look that missed it after it was last seen is believed before a life that ends later."""
+    over, seen = look.over.get(instance), look.seen_at.get(instance)
+    ended = over.gone_at if over is not None else None
+    if ended is not None and ended <= node.since:
+        ended = None  # Of a life before this one.
+    if ended is not None and node.gone_at is not None and seen is not None and seen <= node.gone_at < ended:
+        return node.gone_at
+    if ended is not None or not fresh:
+        return ended or node.gone_at
     return None if instance in look.lit else node.gone_at or look.at
 
 

@@ -120,13 +120,18 @@ class MeterPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Life(msgspec.Struct, frozen=True, kw_only=True):
-    """An instance that is known to have stopped, from when it was paid for until it stopped."""
+    """An instance that is known to have stopped, from when it was paid for until it stopped.
+
+    ``seen_at`` is when it was last seen there: it may have ended from then on where the meter missed it before the end
+    that its release tells, as a worker that stands still gives back what has gone meanwhile.
+    """
 
     instance: str
     node: str
     pool: str
     since: datetime
     ended_at: datetime
+    seen_at: datetime | None = None
 
 
 class NodeCost(msgspec.Struct, frozen=True, kw_only=True):

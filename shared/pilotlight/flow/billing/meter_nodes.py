@@ -153,6 +153,7 @@ def _look(deps: Deps, from_: CountFrom | None) -> MeterLook:
         nodes=judged,
         last=seen,
         over={life.instance: stopped_node(life, offerings.get(life.pool)) for life in lives if _counts(deps, life)},
+        seen_at={life.instance: life.seen_at for life in lives if life.seen_at is not None},
         offerings=offerings,
         apart=unmetered_nodes(deps).union(life.instance for life in lives if not _counts(deps, life)),
         held=budget_holds.prices_since(deps, _untold_since(from_)),

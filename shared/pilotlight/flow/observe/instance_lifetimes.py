@@ -35,7 +35,14 @@ def note_released(deps: Deps, snapshot: Snapshot, record: Record) -> None:
     note_ended(
         deps,
         *(
-            Life(instance=instance, node=node.node, pool=node.pool, since=since[instance], ended_at=now)
+            Life(
+                instance=instance,
+                node=node.node,
+                pool=node.pool,
+                since=since[instance],
+                ended_at=now,
+                seen_at=snapshot.now,
+            )
             for node, instance in named
             if instance in since
         ),
