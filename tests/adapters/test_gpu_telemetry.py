@@ -73,7 +73,7 @@ def test_no_series_makes_a_figure_up(raw: dict[str, Any], sent: list[tuple[str, 
 
 
 def _fleet(told: Mapping[str, Sequence[tuple[str, str, Sequence[float]]]]) -> Telemetry:
-    """What is read of four minutes, by metric: pod, device and a value a minute."""
+    """Values read of four minutes, by metric: pod, device and a value a minute."""
 
     def answer(path: str, *_: Any) -> tuple[int, Any]:
         rows = next((rows for name, rows in told.items() if name in path), ())
@@ -222,7 +222,7 @@ WATTS = {"61.5": 61.5, "0": None, "-1": None, "NaN": None, "+Inf": None, "140737
 
 @pytest.mark.parametrize(("text", "watts"), WATTS.items(), ids=WATTS)
 def test_watts_are_asked_for_apart(text: str, watts: float | None) -> None:
-    """What functions read asks nothing of power; what no card draws is not known, also of a device without a series."""
+    """Functions ask nothing of power; watts that no card draws, or of a device without a series, are not known."""
     asked: list[str] = []
 
     def answer(path: str, *_: Any) -> tuple[int, Any]:

@@ -70,7 +70,7 @@ def _bound_s(site: Site) -> Seconds:
 
 
 def _done(deployment: Deployment, state: State) -> list[object]:
-    """What tells that something went on: also that nodes were asked for, or refused after all."""
+    """Signs that something went on: also that nodes were asked for, or refused after all."""
     worlds = [site.setting.world for site in deployment.sites]
     ended = [(world.launches, world.terminations, len(world.finished)) for world in worlds]
     return [*ended, [key for key, _ in state.scan("inflight/").items]]

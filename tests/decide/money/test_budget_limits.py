@@ -219,7 +219,7 @@ def test_a_plan_takes_from_its_purse() -> None:
 
 
 def test_a_refusal_names_a_window_that_is_not_this_one() -> None:
-    """What is left is told of the window that runs now: without its day the figure would contradict that."""
+    """Dollars left are told of the window that runs now: without its day the figure would contradict that."""
     late = NOON + timedelta(hours=11)
     purse = Purse(unused_balances([Budget(name="b", period="day", usd=Decimal("2.2"))], NOON), late, Policy(version=1))
     (_, today, _), (left, tomorrow, _) = purse.room(terms())

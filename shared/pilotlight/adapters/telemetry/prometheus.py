@@ -31,7 +31,7 @@ Rows = dict[Key, list[float]]
 
 
 class Named:
-    """What series of one look tell beside their values: containers, and the UUIDs of GPUs by host and number."""
+    """Labels of the series of one look: containers, and the UUIDs of GPUs by host and number."""
 
     def __init__(self) -> None:
         self.containers: dict[Key, str] = {}
@@ -162,7 +162,7 @@ def _look_at_scale(name: str, scale: float, rows: Rows) -> None:
 
 
 def _news(rows: Rows, scale: float, found: Rows) -> Rows:
-    """What a metric tells that no better one has told: of devices that none has, and of times that it left out."""
+    """Rows of a metric that no better one has told: of devices that none has, and of times that it left out."""
     there = _there(rows)
     told = {key: row for key, row in found.items() if _as_told(scale, row) and (key in rows or key not in there)}
     return {key: whole for key, row in told.items() if (whole := _filled(rows.get(key), row)) != rows.get(key)}

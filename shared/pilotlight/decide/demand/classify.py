@@ -26,7 +26,7 @@ _MADE_BY: dict[str, WorkloadClass] = {
     "Notebook": "notebook",
 }
 _NEVER_END = {"ReplicaSet": "Deployment", "StatefulSet": "StatefulSet"}
-"""What the maker of a pod that is always made again is called."""
+"""Owners of pods that are always made again, and their makers' names."""
 _MARKS: dict[str, WorkloadClass] = {
     "training.kubeflow.org/job-name": "training",
     "serving.kserve.io/inferenceservice": "serving",

@@ -65,7 +65,7 @@ def note_late_refusal(
 def note_asked(memory: Memory, pool: str, asked: Sequence[AskedNode]) -> Memory:
     """These were asked for by their names."""
     fresh = (*memory.asked.get(pool, ()), *asked)
-    return msgspec.structs.replace(memory, asked={**memory.asked, pool: fresh}) if asked else memory
+    return msgspec.structs.replace(memory, asked={**memory.asked, pool: fresh})
 
 
 def forget_asked(memory: Memory, pool: str, instance: str) -> Memory:

@@ -269,7 +269,7 @@ _NO_COMMAND = re.compile(r"No such command '(?P<word>[^']*)'")
 
 
 def _instead(word: str) -> str:
-    """What to type instead of a word that is no command: the nearest two of ours, or one that people try."""
+    """Words to type instead of one that is no command: the nearest two of ours, or one that people try."""
     names = [name for commands in COMMANDS.values() for name in commands]
     close = get_close_matches(word, [*ELSEWHERE, *names], n=2, cutoff=NEAR)
     if close and close[0] in ELSEWHERE:

@@ -197,7 +197,7 @@ def test_a_queue_that_cannot_be_read_closes_its_pool_alone(here: QueueSite, stat
 
 
 def test_a_request_that_cannot_be_read_costs_its_pool_alone(here: QueueSite) -> None:
-    """What it asks for may come: its pool may have more than is seen, nothing is bought there, and the others go on."""
+    """Its nodes may come: its pool may have more than is seen, nothing is bought there, and the others go on."""
     here.pools.grow("one", 2)
     (made,) = here.requests()
     store = here.server.store

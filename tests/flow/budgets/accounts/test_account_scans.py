@@ -54,6 +54,22 @@ def test_what_is_read_together_is_what_each_account_says(written: list[tuple[int
         } == mine
 
 
+AMOUNTS = st.decimals(0, 10**6, places=28, allow_nan=False)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), AMOUNTS), min_size=1, max_size=12), AMOUNTS)
+def test_a_total_that_goes_by_the_one_before_is_that_of_all_amounts(
+    held: list[tuple[str, Decimal]], spent: Decimal
+) -> None:
+    """Hold after hold, raised and lowered: the same to the last digit as an account that was just read."""
+    account = Account(settled=spent)
+    for id, usd in held:
+        assert account.total >= 0
+        account = account.with_held(id, usd)
+        assert account.total == Account(settled=spent, held=account.held).total
+        assert account.held[id] == usd
+
+
 def test_a_minute_reads_no_window_that_has_ended_and_asks_once_for_all_budgets() -> None:
     """With a year of days behind each of ten budgets as many documents are read as without, in as many calls."""
     found: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)

@@ -22,7 +22,7 @@ WORDS: dict[Fate, str] = {
     "apart": "both count, for neither SKUs nor dollars are alike: take away the file that is not current",
 }
 BASES = ("", "by EffectiveCost ", "by ListCost ")
-"""How a sum of each is told: what is billed by itself."""
+"""Words before a sum of each basis: none before billed dollars."""
 
 Sums = tuple[Decimal, Decimal | None, Decimal | None]
 """A day's, by basis; None for one that a file does not tell."""
@@ -67,7 +67,7 @@ def differing(older: Sums, newer: Sums) -> list[int]:
 
 
 def told_apart(found: Sequence[Apart], fate: Fate) -> Finding:
-    """What is told of all days that one thing becomes of."""
+    """The finding on all days of one fate."""
     days = count_of(len({one.day for one in found}), "day")
     bases = sorted({n for one in found for n in differing(one.older, one.newer)}) or [0]
     sums = ", ".join(

@@ -57,7 +57,7 @@ def _count(count: int | None) -> str:
 
 
 def _words(rows: Sequence[PoolRow]) -> dict[str, list[str]]:
-    """What is said of pools that are not like the others: another owner, a pause, an error."""
+    """Remarks on pools that are not like the others: another owner, a pause, an error."""
     said = {
         "scaled by": [row.owner for row in rows],
         "stopped": [row.paused for row in rows],
