@@ -242,7 +242,7 @@ def test_an_export_in_s3_is_read_by_its_manifest(bucket: Any, tmp_path: Path) ->
     manifest = json.dumps({"dataFiles": ["s3://bills/focus/data/one.csv.gz"]}).encode()
     bucket.put_object(Bucket="bills", Key="focus/metadata/e-Manifest.json", Body=manifest)
     assert [row.service for row in _read("s3://bills/focus/metadata/e-Manifest.json").days] == ["one"]
-    assert [row.service for row in _read("s3://bills/focus/data/*.csv.gz").days] == ["old", "one"]
+    assert sorted(row.service for row in _read("s3://bills/focus/data/*.csv.gz").days) == ["old", "one"]
     with pytest.raises(BadInput, match="NoSuchBucket"):
         _read("s3://nobody/x.csv")
 
