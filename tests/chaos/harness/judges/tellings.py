@@ -107,9 +107,14 @@ class Tellings:
     def proven(self, value: bytes, now_s: Seconds) -> None:
         """A proof was written."""
         proof = msgspec.json.decode(value, type=_Proof)
-        for showing in self._shown.get(proof.alert.fingerprint, [])[-1:]:
-            if showing.proven_s is None and proof.status == "told" and showing.alert.resolved == proof.alert.resolved:
-                showing.proven_s = now_s
+        shown = self._shown.get(proof.alert.fingerprint)
+        if not shown or proof.status != "told":
+            return
+        *before, last = shown
+        if last.proven_s is None and last.alert.resolved == proof.alert.resolved:
+            last.proven_s = now_s
+        elif any(one.proven_s is None and one.alert.resolved == proof.alert.resolved for one in before):
+            last.excused = True  # The other half's teller stood still until now: it may have been shown just now.
 
     def failed(self, value: bytes) -> None:
         """A proof could not be written, as far as its writer knows."""
