@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from harness.judges.unread_pools import UnreadPools
 from harness.scene import BOOT_S, CATALOG, START, counts, pool_name
 from pilotlight.facts.money.budgets import Terms
 from pilotlight.facts.money.money_policy import Budget
@@ -127,6 +128,7 @@ class StrangersBooks:
 
     def __init__(self, policy: Policy) -> None:
         self.budgets = policy.budgets
+        self.unread = UnreadPools()
         self._classes = policy.classes
         self._nodes: dict[str, BookedNode] = {}
         self._kinds: dict[str, tuple[Decimal, Decimal]] = {}
