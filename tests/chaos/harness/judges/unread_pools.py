@@ -29,9 +29,9 @@ class UnreadPools:
 
     def known_s(self, pool: str, launched_s: Seconds) -> Seconds:
         """When a node of a pool can be known of: once it is launched, where its pool can be read then."""
-        joins_s = launched_s + BOOT_S
+        joins_s: Seconds = launched_s + BOOT_S
         going_on = [(self._since[pool], joins_s)] if pool in self._since else []
         for from_s, to_s in (*self._over.get(pool, ()), *going_on):
             if from_s - TICK_S <= launched_s < to_s:
-                return min(to_s, joins_s)
+                return to_s if to_s < joins_s else joins_s
         return launched_s
