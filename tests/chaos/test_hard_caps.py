@@ -4,6 +4,7 @@ Whether a stop was due is asked of everybody who pays for a node, once its holds
 """
 
 import json
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -23,15 +24,16 @@ from pilotlight.units import HOUR
 from pilotlight.world.machines import WorldPool
 from pilotlight.world.simulation import World
 
+POOL = "one-on-demand"
 STORE = Outage("state", HOUR, 2 * HOUR)
 
 
-def _four_hours() -> StrangersBooks:
-    """A node at a dollar an hour that was lit for four hours, under a hard budget of three dollars a day."""
-    books = StrangersBooks(Policy(version=1, budgets=(Budget(name="day", usd=Decimal(3), period="day"),)))
+def _four_hours(usd: Decimal = Decimal(3)) -> StrangersBooks:
+    """A node at a dollar an hour that was lit for four hours, under a hard budget of three dollars a day, or others."""
+    books = StrangersBooks(Policy(version=1, budgets=(Budget(name="day", usd=usd, period="day"),)))
     books.log({"event": "launch", "node": "n1", "type": "one", "capacity_type": "on-demand", "t": 0.0})
     terms = Terms(
-        pool="one-on-demand",
+        pool=POOL,
         team="",
         workload_class="batch",
         usd_per_hour=Decimal(1),
@@ -64,12 +66,31 @@ def test_what_is_beyond_a_hard_budget(down: tuple[Outage, ...], told: bool, says
     assert [says in line for line in found] == ([True] if says else [])
 
 
+@pytest.mark.parametrize(
+    ("unread", "says"),
+    [
+        pytest.param((POOL, 60.0, 600.0), "", id="its pool was unread soon after: not known until it joined"),
+        pytest.param((POOL, 61.0, 600.0), "0.00 were lit", id="it was there for more than a tick before"),
+        pytest.param((POOL, -60.0, 0.0), "0.00 were lit", id="its pool was read again by then"),
+        pytest.param(("eight-spot", -60.0, 600.0), "0.00 were lit", id="another pool was unread"),
+    ],
+)
+def test_what_nobody_could_know_of_is_beyond_a_hard_budget(unread: tuple[str, float, float], says: str) -> None:
+    """What an unread pool's group makes anew may pass a budget by what it costs until it joins, and by no more."""
+    pool, from_s, to_s = unread
+    for limit, most in ((Decimal("3.95"), says), (Decimal("3.9"), says or "0.06 were lit")):
+        books = _four_hours(limit)
+        books.unread.note((pool,), from_s)
+        books.unread.note((), to_s)
+        found = list(passed(books, 5 * HOUR, (), lambda name, day: True))
+        assert [most in line for line in found] == ([True] if most else [])
+
+
 def test_a_cluster_at_which_no_look_ends_is_unseen() -> None:
     """Workers that die one after the other see to no budget; two looks a few minutes apart do."""
     assert list(unseen((60.0, 300.0, 1500.0), 1600.0)) == [Outage("cluster", 300.0, 1500.0)]
 
 
-POOL = "one-on-demand"
 POLICY = Policy(
     version=1,
     classes={"batch": ClassPolicy(may_move=("hard-cap",))},
@@ -153,3 +174,26 @@ def test_a_pod_leaves_alone_where_its_own_stretch_has_no_room(usd: str, says: st
     rescue = {"kind": "out-of-budget", "instance": bench.node, "leaving": ["a"]}
     bench.judges.wrote("w0", "rescue/c/1", json.dumps(rescue).encode())
     assert [says in line for line in bench.false()] == ([True] if says else [])
+
+
+def test_half_of_an_exchange_takes_a_node_from_nobody() -> None:
+    """Two holds name a node for a while, as a worker died halfway: the older one goes on with it, and all its hours are
+    that one's once. Charged as much, or a minute less, no budget is wrong; at an hour less it is."""
+    books = StrangersBooks(POLICY)
+    for node in ("n1", "n2"):
+        books.log({"event": "launch", "node": node, "type": "one", "capacity_type": "on-demand", "t": 0.0})
+    for node, n, team, matched_s in (
+        ("n1", 0, "red", 0),
+        ("n2", 1, "blue", 0),
+        ("n1", 1, "blue", 7200),
+        ("n1", 0, "red", 0),
+    ):
+        terms = {"pool": POOL, "usd_per_hour": "1", "gpus": 1, "workload_class": "batch", "team": team}
+        at = (START + timedelta(seconds=matched_s)).isoformat()
+        hold = {"since": START.isoformat(), "matched_at": at, "instance": node, "terms": terms}
+        books.wrote(f"hold/c/{n}", json.dumps({"items": {"h": {**hold, "frozen": True}}}).encode(), matched_s)
+        books.wrote(f"hold/c/{n}", json.dumps({"items": {"h": hold}}).encode(), matched_s)
+    books.log({"event": "terminate", "node": "n1", "t": 3 * HOUR})
+    for usd, wrong in (("3", False), ("2.99", False), ("2", True)):
+        found = books.settled_wrongly({"few/usd/20261120T0000": json.dumps({"settled": usd}).encode()}, 3 * HOUR)
+        assert any(line.startswith("few/") for line in found) == wrong

@@ -56,6 +56,19 @@ def test_a_node_is_missed_only_after_whoever_saw_it_has_written_that_down() -> N
     assert list(spend.miscounted({"2026-11-20/05": part}, {}, 2000)) == []
 
 
+def test_looks_that_could_not_read_a_pool_saw_nothing_that_its_group_made() -> None:
+    """A node of an unread pool that goes before two looks could read it may be metered at nothing; else it may not."""
+    for unread, wrong in ((("four-on-demand",), 0), (("eight-spot",), 1)):
+        books = StrangersBooks(Policy(version=1, pools={}))
+        spend = SpendInvariants(books, ())
+        books.unread.note(unread, 0)
+        books.log({"t": 30, "event": "launch", "node": "n1", "type": "four", "capacity_type": "on-demand"})
+        books.log({"t": 160, "event": "terminate", "node": "n1", "reason": "released"})
+        for begin_s in (40, 90, 300):
+            spend.note_look(begin_s, begin_s + 10)
+        assert len(list(spend.miscounted({}, {}, 2000))) == wrong
+
+
 def test_one_that_died_after_writing_late_made_a_node_known_as_late() -> None:
     """Its node is counted to the first look after its death, not to one that ended before what it wrote."""
     books = StrangersBooks(Policy(version=1, pools={}))

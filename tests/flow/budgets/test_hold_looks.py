@@ -13,14 +13,14 @@ from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.money.budget_limits import OWN_DEADLINE, latest, meters, open_hold
 from pilotlight.decide.money.holds import TICK, put_out
 from pilotlight.facts.decisions import CallStep, NodeVerdict, Plan, Record
-from pilotlight.facts.money.budgets import Hold, Priced, Terms
+from pilotlight.facts.money.budgets import Account, Hold, Priced, Terms
 from pilotlight.facts.money.money_policy import Budget
-from pilotlight.facts.policy import PoolPolicy
+from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import Reserving
 from pilotlight.flow.budgets import budget_holds, renew_holds, workload_holds
 from pilotlight.flow.observe.snapshot import look
 from pilotlight.ports.state import Clock
-from pilotlight.state_schema.billing_records import HOLD
+from pilotlight.state_schema.billing_records import CAP, HOLD
 from pilotlight.state_schema.table import PLACES
 from pilotlight.units import HOUR, Seconds
 
@@ -110,3 +110,27 @@ def test_a_look_writes_an_account_once_however_many_holds_move_on(nodes: int) ->
     assert all(new.binds_until > old.binds_until for new, old in zip(moved, holds, strict=True))
     assert state.counts["cap"] == 1
     assert state.counts["hold"] <= PLACES
+
+
+def test_what_a_strange_node_held_for_a_whole_run_is_free_once_its_pod_may_be_stopped() -> None:
+    """A node that nobody bought holds what may bind to it; with a pod that a hard cap may stop on it, a stretch alone.
+    Others get the rest."""
+    stops = ClassPolicy(gpu_models="any", idle_timeout=300, may_move=("hard-cap",), hold=HOUR)
+    on = Stage(budgets=(replace(BUDGET, usd=Decimal(20), hard=True),), classes={"batch": stops})
+    on.world.launch("one")
+    on.tick()
+    assert sum(account.total for account in accounts(on)) > 20
+    on.wait(200)
+    on.submit("a", run_s=2 * HOUR)
+    on.wait(1)
+    on.tick()
+    (hold,) = [entry.value for entry in HOLD.scan(on.deps.state)]
+    assert hold.terms.stretch_s == HOUR
+    assert hold.until - on.deps.now() < timedelta(hours=1, minutes=5)
+    held = sum(account.total for account in accounts(on))
+    assert held == Decimal((hold.until - hold.since).total_seconds()) / 3600
+
+
+def accounts(on: Stage) -> list[Account]:
+    """Every account of a stage."""
+    return [entry.value for entry in CAP.scan(on.deps.state)]

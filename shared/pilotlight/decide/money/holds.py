@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from pilotlight.decide.money.budget_limits import (
     OLDEST,
@@ -145,7 +145,7 @@ def _matched(hold: Hold, one: Lit, now: datetime) -> Hold:
     early = max(hold.since - one.since, timedelta())
     boot_s = hold.terms.boot_s if one.node is not None else 0.0  # A node registers only after it.
     late = max(min(one.since - SKEW - timedelta(seconds=boot_s), now) - hold.since, timedelta())
-    return msgspec.structs.replace(
+    return replace(
         hold,
         instance=one.instance,
         matched_at=now,
@@ -161,7 +161,7 @@ def _one_an_instance(going: Sequence[Hold]) -> list[Hold]:
     out: list[Hold] = []
     for hold in sorted(going, key=lambda h: (h.since, h.id)):
         twice = hold.instance in taken
-        out.append(msgspec.structs.replace(hold, instance="", matched_at=None) if twice else hold)
+        out.append(replace(hold, instance="", matched_at=None) if twice else hold)
         taken |= {hold.instance} - {""}
     return out
 
@@ -223,14 +223,15 @@ def as_bound(hold: Hold, one: Lit | None) -> tuple[Hold, Lit | None]:
     owners = {pod.uid: first_seen(hold, pod) for pod in one.pods}
     teams = {pod.key: owners[pod.uid][0] for pod in one.pods}
     classes = {pod.key: owners[pod.uid][1] for pod in one.pods}
-    hold = msgspec.structs.replace(hold, classes=classes, teams=teams)
+    hold = replace(hold, classes=classes, teams=teams)
     return hold, one._replace(node=as_first_seen(one.node, owners))
 
 
 def commit_pods(hold: Hold, pods: Sequence[BoundPod], policy: Policy) -> Hold:
     """The hold with the longest run of what has bound to its node since, of pods that may not be stopped at a cap.
 
-    One that nobody bought for, and on which all that runs may be stopped, is held for in stretches from then on.
+    One that nobody bought for, and on which all that runs may be stopped, is held for in stretches from then on, no
+    longer for a whole run.
     """
     hold = _in_stretches(hold, pods, policy)
     longest: tuple[Seconds, str] = (hold.terms.run_s, hold.terms.run_source)
@@ -240,8 +241,8 @@ def commit_pods(hold: Hold, pods: Sequence[BoundPod], policy: Policy) -> Hold:
             longest = max(longest, longest_run(pod.max_run_s, name, policy), key=lambda run: run[0])
     if longest[0] == hold.terms.run_s:
         return hold
-    own = msgspec.structs.replace(hold.terms, run_s=longest[0], run_source=longest[1])
-    return msgspec.structs.replace(hold, terms=own)
+    own = replace(hold.terms, run_s=longest[0], run_source=longest[1])
+    return replace(hold, terms=own)
 
 
 def _in_stretches(hold: Hold, pods: Sequence[BoundPod], policy: Policy) -> Hold:
@@ -250,15 +251,15 @@ def _in_stretches(hold: Hold, pods: Sequence[BoundPod], policy: Policy) -> Hold:
         return hold
     if not all(kind is not None and stops(kind, policy) for kind in kinds):
         return hold
-    stretch_s = min(policy.of_class(kind).hold for kind in kinds if kind is not None)
-    return msgspec.structs.replace(hold, terms=msgspec.structs.replace(hold.terms, stretch_s=stretch_s))
+    own = replace(hold.terms, stretch_s=min(policy.of_class(kind).hold for kind in kinds if kind is not None))
+    return replace(hold, terms=own, until=hold.until if hold.stopping else min(hold.until, hold.binds_until))
 
 
 def promised_hold(hold: Hold) -> Hold:
     """The hold as far as it was promised: what binds in its time may run its longest, where it may not be stopped."""
     if hold.terms.stretch_s:
         return hold
-    return msgspec.structs.replace(hold, until=max(hold.until, covered_until(hold.terms, hold.binds_until)))
+    return replace(hold, until=max(hold.until, covered_until(hold.terms, hold.binds_until)))
 
 
 def moved_on(hold: Hold, pods: Sequence[BoundPod], policy: Policy, now: datetime, calls_s: Seconds = 0) -> Hold:
@@ -277,16 +278,16 @@ def moved_on(hold: Hold, pods: Sequence[BoundPod], policy: Policy, now: datetime
         if (until - now).total_seconds() < stop_within(hold, pods) + calls_s + AHEAD_S:
             until = max(until, now + timedelta(seconds=hold.terms.stretch_s))
         until = max(until, ending(hold, pods, policy, now).at)
-    return msgspec.structs.replace(hold, binds_until=binds_until, until=until)
+    return replace(hold, binds_until=binds_until, until=until)
 
 
 def reprice_hold(hold: Hold, held_to: datetime, price: UsdPerHour) -> Hold:
     """A hold that goes on beyond what was held, at the price of now from there on: what was held keeps the old one."""
     if hold.until <= held_to or price == hold.terms.usd_per_hour:
         return hold
-    own = msgspec.structs.replace(hold.terms, usd_per_hour=price)
+    own = replace(hold.terms, usd_per_hour=price)
     old = Priced(until=held_to, usd_per_hour=hold.terms.usd_per_hour)
-    return msgspec.structs.replace(hold, terms=own, earlier=(*hold.earlier, old)[-MOST_PRICES:], told=False)
+    return replace(hold, terms=own, earlier=(*hold.earlier, old)[-MOST_PRICES:], told=False)
 
 
 MOST_PRICES = 100
@@ -297,11 +298,11 @@ def put_out(hold: Hold, now: datetime, others: Sequence[BoundPod] = (), calls_s:
     """The hold of a node that no GPU pod runs on or can bind to: its time until it is put out, or until the
     ``others`` on it were made to leave, and the calls before its own. One that is stopped keeps all that is held: a
     disruption budget, or a pod that comes back, may keep it to the end of its stop."""
-    nothing = msgspec.structs.replace(hold.terms, run_s=0.0, typical_s=0.0)
+    nothing = replace(hold.terms, run_s=0.0, typical_s=0.0)
     leave_s = min(stop_s(others), counted_stop_s(hold.terms)) + TICK.total_seconds() if others else 0
     idle_s = max(hold.terms.idle_s, leave_s)
     until = hold.until if hold.stopping else now + TICK + timedelta(seconds=idle_s + calls_s)
-    return msgspec.structs.replace(hold, terms=nothing, binds_until=until, until=min(hold.until, until))
+    return replace(hold, terms=nothing, binds_until=until, until=min(hold.until, until))
 
 
 def spent_up(meter: Meter, own: Decimal, hold: Hold, now: datetime, calls_s: Seconds = 0) -> bool:
@@ -343,6 +344,5 @@ def report(meter: Meter, total: Decimal, refused: Sequence[Short]) -> str:
 def frozen_nodes(nodes: Sequence[Node], frozen: Mapping[str, bool]) -> tuple[Node, ...]:
     """The nodes as they will be once those that are frozen are cordoned, and those thawed are not. By instance."""
     return tuple(
-        n if (cold := frozen.get(n.instance or n.name)) is None else msgspec.structs.replace(n, schedulable=not cold)
-        for n in nodes
+        n if (cold := frozen.get(n.instance or n.name)) is None else replace(n, schedulable=not cold) for n in nodes
     )

@@ -16,7 +16,7 @@ from pilotlight.facts.capacity import Offering
 from pilotlight.facts.money.budgets import Hold, Payer, Terms
 from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.budgets.hold_funding import Funding
-from pilotlight.flow.budgets.hold_moves import Live
+from pilotlight.flow.budgets.hold_moves import Live, is_frozen
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.state_schema.table import Kept
@@ -62,6 +62,8 @@ class Handover:
             mine = next((n for n, (own, other) in at.items() if n != name and self._serves(own, other, hold, need)), "")
             if mine:
                 own, other = at[mine]
+                if is_frozen(own, other):  # What it was held for is free: it promises nothing beyond.
+                    own = replace(own, until=min(own.until, self.now))
                 at[name], at[mine] = (self._moved(own, hold, one), one), (self._moved(hold, own, other), other)
         return [at.get(one.instance, (hold, one)) if one is not None else (hold, one) for hold, one in live]
 

@@ -3,7 +3,7 @@
 A node that its budgets hold no further is stopped in order.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -136,7 +136,7 @@ class HoldMoves:
         """All of them, in one write an account; where another changed one meanwhile, one after another."""
         for singly in (False, True):
             self.room = BudgetRoom(self.deps, self.limits, self.now, singly=singly)
-            self._let_go()
+            self._let_go(covers)
             for cover, one in covers:
                 self._begin(cover, one)
             asked = [self._ask(found[cover.own.id], cover, one) for cover, one in covers]
@@ -145,12 +145,14 @@ class HoldMoves:
             self.still_ours()
         return asked
 
-    def _let_go(self) -> None:
-        """What empty nodes that take nothing new were held for is free for the others: they may then serve."""
-        for hold, one in self.live:
+    def _let_go(self, covers: Iterable[tuple[Cover, Lit | None]]) -> None:
+        """Free what empty nodes that take nothing new have beyond that, and whole runs where stretches do from now."""
+        for cover, one in covers:
+            hold = cover.as_seen
             if is_frozen(hold, one):
-                has = rules.put_out(hold, self.now, _others(one), self._calls_s)
-                self.room.let_go(hold, has, self._concerned(hold))
+                self.room.let_go(hold, cover.has, self._concerned(hold))
+            elif cover.own.terms.stretch_s != hold.terms.stretch_s:
+                self.room.let_go(hold, cover.wants, self._concerned(rules.promised_hold(hold)))
 
     def _begin(self, cover: Cover, one: Lit | None) -> None:
         """Where pods are and nothing is held yet, hold for their stop before any other is moved on."""
@@ -175,8 +177,7 @@ class HoldMoves:
 
     def _become(self, asked: Asked) -> Hold:
         _, cover, one, concerned, cut, short, late = asked
-        own, hold = cover.own, cover.as_seen
-        pods = one.pods if one else ()
+        own, hold, pods = cover.own, cover.as_seen, one.pods if one else ()
         for meter, lack in short:
             self.got.told.setdefault(meter.key, (meter, []))[1].append(lack)
         after = replace(own if short and not late else cut, frozen=bool(short) or own.stopping)

@@ -156,10 +156,12 @@ class SpendInvariants:
         """Up to when a node is surely counted, and up to when it may be: the first look that could miss it.
 
         A look may miss a node that joins while it looks: two have to have seen it. One that saw it alive, and stood
-        still before it wrote that down, makes it known so much later.
+        still before it wrote that down, makes it known so much later. Looks that could not read its pool's group saw
+        nothing of it.
         """
         end_s = now_s if entry.ended_s is None else entry.ended_s
-        seen = sum(1 for look in self._looks if look.begin_s >= entry.launched_s and look.end_s < end_s) >= 2
+        first_s = self._books.unread.known_s(entry.pool, entry.launched_s)
+        seen = sum(1 for look in self._looks if look.begin_s >= first_s and look.end_s < end_s) >= 2
         last_s = self._looks[-1].begin_s if self._looks else 0.0
         known_s = max(entry.launched_s, min(end_s, last_s)) if seen else entry.launched_s
         if entry.ended_s is None:

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from harness.judges.unread_pools import UnreadPools
 from harness.scene import BOOT_S, CATALOG, START, counts, pool_name
 from pilotlight.facts.money.budgets import Terms
 from pilotlight.facts.money.money_policy import Budget
@@ -127,6 +128,7 @@ class StrangersBooks:
 
     def __init__(self, policy: Policy) -> None:
         self.budgets = policy.budgets
+        self.unread = UnreadPools()
         self._classes = policy.classes
         self._nodes: dict[str, BookedNode] = {}
         self._kinds: dict[str, tuple[Decimal, Decimal]] = {}
@@ -168,12 +170,15 @@ class StrangersBooks:
         return before
 
     def _changes_hands(self, id: str, whose: Sequence[_Owner], since_s: Seconds) -> None:
-        """From here on others pay for it, each for a part: also of one that went before its hold said so."""
+        """From here on others pay for it, each for a part: also of one that went before its hold said so.
+
+        Of two holds that name it, as half of an exchange does, the older may keep it: who had it meanwhile never did.
+        """
         beside = self._beside.get(id, [])
         before = self._past(id, since_s)
         gone_s = before.ended_s
         since_s = since_s if gone_s is None else min(since_s, gone_s)
-        for entry in (before, *beside):
+        for entry in (before, *beside, *self._ended_after(id, since_s)):
             entry.ended_s = since_s
         price, gpus = self._kinds[id]
         made = [BookedNode(before.pool, price * one.part, gpus * one.part, since_s) for one in whose]
@@ -182,6 +187,11 @@ class StrangersBooks:
             entry.ended_s = gone_s
         self._nodes[id], self._beside[id] = made[0], made[1:]
         self._nodes |= {f"{id}{LIFE}{since_s:g}.{n}": entry for n, entry in enumerate(made[1:])}
+
+    def _ended_after(self, id: str, since_s: Seconds) -> list[BookedNode]:
+        """The books of a node whose time was taken to end later than that."""
+        past = [entry for name, entry in self._nodes.items() if name.startswith(f"{id}{LIFE}")]
+        return [entry for entry in past if entry.ended_s is not None and entry.ended_s > since_s]
 
     @property
     def entries(self) -> dict[str, BookedNode]:
