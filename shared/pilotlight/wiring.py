@@ -3,6 +3,7 @@
 Whatever is given by name replaces what the settings would make: that is the seam for tests and replays.
 """
 
+import gc
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -38,6 +39,9 @@ ADVISOR = "advisor"
 DEFAULT_POLICY = "examples/policy.yaml"
 DEFAULT_CATALOG = "data/catalogs/articles.yaml"
 
+GARBAGE = 500_000
+"""New objects until Python looks for cycles among them: a look makes as many, and all but a few are free of cycles."""
+
 TOLD_FOR = timedelta(minutes=10)
 """A process that lives longer than this reads again what its cloud said of prices."""
 
@@ -49,6 +53,7 @@ _deploying = RLock()
 
 @cache
 def _deployed() -> "App":
+    gc.set_threshold(GARBAGE)
     logs.begin()
     return App(deployed_settings())
 
