@@ -345,6 +345,9 @@ def limit(meter: Meter) -> str:
     return f"{amount(meter, meter.limit)} a{'n hour' if meter.end is None else ' ' + meter.budget.period}"
 
 
+_BY_NAME: Mapping[str, WorkloadClass] = {name: name for name in DEFAULT_CLASSES}
+
+
 def class_of(name: str) -> WorkloadClass | None:
     """A class by its name."""
-    return next((known for known in DEFAULT_CLASSES if known == name), None)
+    return _BY_NAME.get(name)

@@ -220,10 +220,13 @@ def as_bound(hold: Hold, one: Lit | None) -> tuple[Hold, Lit | None]:
     """The hold that knows whose its pods are, and its node with what its pods were when they were first seen."""
     if one is None or one.node is None:
         return hold, one
-    owners = {pod.uid: first_seen(hold, pod) for pod in one.pods}
-    teams = {pod.key: owners[pod.uid][0] for pod in one.pods}
-    classes = {pod.key: owners[pod.uid][1] for pod in one.pods}
-    hold = msgspec.structs.replace(hold, classes=classes, teams=teams)
+    owners, teams, classes = dict[str, tuple[str, str]](), dict[str, str](), dict[str, str]()
+    for pod in one.pods:
+        key = pod.key
+        own = owners[pod.uid] = hold.teams.get(key, pod.team), hold.classes.get(key, pod.workload_class)
+        teams[key], classes[key] = own
+    if classes != hold.classes or teams != hold.teams:
+        hold = msgspec.structs.replace(hold, classes=classes, teams=teams)
     return hold, one._replace(node=as_first_seen(one.node, owners))
 
 
@@ -234,10 +237,10 @@ def commit_pods(hold: Hold, pods: Sequence[BoundPod], policy: Policy) -> Hold:
     """
     hold = _in_stretches(hold, pods, policy)
     longest: tuple[Seconds, str] = (hold.terms.run_s, hold.terms.run_source)
-    for pod in pods:
-        name = class_of(pod.workload_class)
+    for max_run_s, kind in dict.fromkeys([(pod.max_run_s, pod.workload_class) for pod in pods]):
+        name = class_of(kind)
         if not (hold.terms.stretch_s and stops(name, policy)):
-            longest = max(longest, longest_run(pod.max_run_s, name, policy), key=lambda run: run[0])
+            longest = max(longest, longest_run(max_run_s, name, policy), key=lambda run: run[0])
     if longest[0] == hold.terms.run_s:
         return hold
     own = msgspec.structs.replace(hold.terms, run_s=longest[0], run_source=longest[1])
@@ -245,9 +248,9 @@ def commit_pods(hold: Hold, pods: Sequence[BoundPod], policy: Policy) -> Hold:
 
 
 def _in_stretches(hold: Hold, pods: Sequence[BoundPod], policy: Policy) -> Hold:
-    kinds = [class_of(pod.workload_class) for pod in pods]
-    if hold.terms.workload_class or hold.terms.stretch_s or not kinds:
+    if hold.terms.workload_class or hold.terms.stretch_s or not pods:
         return hold
+    kinds = [class_of(pod.workload_class) for pod in pods]
     if not all(kind is not None and stops(kind, policy) for kind in kinds):
         return hold
     stretch_s = min(policy.of_class(kind).hold for kind in kinds if kind is not None)
@@ -258,7 +261,8 @@ def promised_hold(hold: Hold) -> Hold:
     """The hold as far as it was promised: what binds in its time may run its longest, where it may not be stopped."""
     if hold.terms.stretch_s:
         return hold
-    return msgspec.structs.replace(hold, until=max(hold.until, covered_until(hold.terms, hold.binds_until)))
+    until = covered_until(hold.terms, hold.binds_until)
+    return msgspec.structs.replace(hold, until=until) if until > hold.until else hold
 
 
 def moved_on(hold: Hold, pods: Sequence[BoundPod], policy: Policy, now: datetime, calls_s: Seconds = 0) -> Hold:
@@ -277,6 +281,8 @@ def moved_on(hold: Hold, pods: Sequence[BoundPod], policy: Policy, now: datetime
         if (until - now).total_seconds() < stop_within(hold, pods) + calls_s + AHEAD_S:
             until = max(until, now + timedelta(seconds=hold.terms.stretch_s))
         until = max(until, ending(hold, pods, policy, now).at)
+    if binds_until == hold.binds_until and until == hold.until:
+        return hold
     return msgspec.structs.replace(hold, binds_until=binds_until, until=until)
 
 
