@@ -39,21 +39,16 @@ ADVISOR = "advisor"
 DEFAULT_POLICY = "examples/policy.yaml"
 DEFAULT_CATALOG = "data/catalogs/articles.yaml"
 
-GARBAGE = 500_000
-"""New objects until Python looks for cycles among them: a look makes as many, and all but a few are free of cycles."""
-
 TOLD_FOR = timedelta(minutes=10)
 """A process that lives longer than this reads again what its cloud said of prices."""
 
 _log = logging.getLogger(logs.LOGGER)
-
-
 _deploying = RLock()
 
 
 @cache
 def _deployed() -> "App":
-    gc.set_threshold(GARBAGE)
+    gc.set_threshold(500_000)  # A look makes as many objects, and leaves a few of them in cycles.
     logs.begin()
     return App(deployed_settings())
 

@@ -345,9 +345,6 @@ def limit(meter: Meter) -> str:
     return f"{amount(meter, meter.limit)} a{'n hour' if meter.end is None else ' ' + meter.budget.period}"
 
 
-_BY_NAME: Mapping[str, WorkloadClass] = {name: name for name in DEFAULT_CLASSES}
-
-
 def class_of(name: str) -> WorkloadClass | None:
     """A class by its name."""
-    return _BY_NAME.get(name)
+    return name if name in DEFAULT_CLASSES else None

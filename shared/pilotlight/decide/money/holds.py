@@ -220,11 +220,9 @@ def as_bound(hold: Hold, one: Lit | None) -> tuple[Hold, Lit | None]:
     """The hold that knows whose its pods are, and its node with what its pods were when they were first seen."""
     if one is None or one.node is None:
         return hold, one
-    owners, teams, classes = dict[str, tuple[str, str]](), dict[str, str](), dict[str, str]()
-    for pod in one.pods:
-        key = pod.key
-        own = owners[pod.uid] = hold.teams.get(key, pod.team), hold.classes.get(key, pod.workload_class)
-        teams[key], classes[key] = own
+    owners = {pod.uid: first_seen(hold, pod) for pod in one.pods}
+    teams = {pod.key: owners[pod.uid][0] for pod in one.pods}
+    classes = {pod.key: owners[pod.uid][1] for pod in one.pods}
     if classes != hold.classes or teams != hold.teams:
         hold = msgspec.structs.replace(hold, classes=classes, teams=teams)
     return hold, one._replace(node=as_first_seen(one.node, owners))
@@ -237,8 +235,7 @@ def commit_pods(hold: Hold, pods: Sequence[BoundPod], policy: Policy) -> Hold:
     """
     hold = _in_stretches(hold, pods, policy)
     longest: tuple[Seconds, str] = (hold.terms.run_s, hold.terms.run_source)
-    for max_run_s, kind in dict.fromkeys([(pod.max_run_s, pod.workload_class) for pod in pods]):
-        name = class_of(kind)
+    for max_run_s, name in dict.fromkeys([(pod.max_run_s, class_of(pod.workload_class)) for pod in pods]):
         if not (hold.terms.stretch_s and stops(name, policy)):
             longest = max(longest, longest_run(max_run_s, name, policy), key=lambda run: run[0])
     if longest[0] == hold.terms.run_s:
@@ -262,7 +259,7 @@ def promised_hold(hold: Hold) -> Hold:
     if hold.terms.stretch_s:
         return hold
     until = covered_until(hold.terms, hold.binds_until)
-    return msgspec.structs.replace(hold, until=until) if until > hold.until else hold
+    return hold if until <= hold.until else msgspec.structs.replace(hold, until=until)
 
 
 def moved_on(hold: Hold, pods: Sequence[BoundPod], policy: Policy, now: datetime, calls_s: Seconds = 0) -> Hold:
@@ -281,9 +278,8 @@ def moved_on(hold: Hold, pods: Sequence[BoundPod], policy: Policy, now: datetime
         if (until - now).total_seconds() < stop_within(hold, pods) + calls_s + AHEAD_S:
             until = max(until, now + timedelta(seconds=hold.terms.stretch_s))
         until = max(until, ending(hold, pods, policy, now).at)
-    if binds_until == hold.binds_until and until == hold.until:
-        return hold
-    return msgspec.structs.replace(hold, binds_until=binds_until, until=until)
+    same = binds_until == hold.binds_until and until == hold.until
+    return hold if same else msgspec.structs.replace(hold, binds_until=binds_until, until=until)
 
 
 def reprice_hold(hold: Hold, held_to: datetime, price: UsdPerHour) -> Hold:

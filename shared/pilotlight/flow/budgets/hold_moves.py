@@ -52,9 +52,8 @@ class Gathered:
 
 
 class Cover(NamedTuple):
-    """A hold by what it covers: its ``own`` with its pods, what it ``has`` in any case, what it ``wants``; up to
-    ``held_to`` something is held for it. ``as_seen`` is the hold itself, ``concerned`` the windows of what it wants.
-    """
+    """A hold by what it covers: its ``own`` with its pods, what it ``has`` in any case, what it ``wants`` in the
+    windows ``concerned``; up to ``held_to`` something is held for it. ``as_seen`` is the hold itself."""
 
     own: Hold
     has: Hold
@@ -164,11 +163,11 @@ class HoldMoves:
                 self.room.claim(meter, cover.has, begun, _named(cover.has, one))
 
     def _ask(self, found: Kept[Hold], cover: Cover, one: Lit | None) -> Asked:
-        if cover.own.accounts != found.value.accounts:
-            listed = (replace(hold, accounts=found.value.accounts) for hold in cover[:3])
-            cover = cover._replace(**dict(zip(("own", "has", "wants"), listed, strict=True)))
-        own, has, wants, concerned, name = cover.own, cover.has, cover.wants, cover.concerned, _named(cover.has, one)
-        cut = self._cut(cover)
+        own, has, wants, concerned = cover.own, cover.has, cover.wants, cover.concerned
+        if own.accounts != found.value.accounts:
+            own, has, wants = (replace(hold, accounts=found.value.accounts) for hold in (own, has, wants))
+            cover = cover._replace(own=own, has=has, wants=wants)
+        cut, name = self._cut(cover), _named(has, one)
         short = [(m, lack) for m in concerned if (lack := self.room.claim(m, has, cut, name))]
         late = self._is_late(cut, wants, own, one.pods if one else ())
         if late:
@@ -177,12 +176,10 @@ class HoldMoves:
 
     def _become(self, asked: Asked) -> Hold:
         _, cover, one, cut, short, late = asked
-        own, hold, concerned = cover.own, cover.as_seen, cover.concerned
-        pods = one.pods if one else ()
+        own, hold, concerned, pods = cover.own, cover.as_seen, cover.concerned, one.pods if one else ()
         for meter, lack in short:
             self.got.told.setdefault(meter.key, (meter, []))[1].append(lack)
-        after, frozen = own if short and not late else cut, bool(short) or own.stopping
-        after = replace(after, frozen=frozen) if frozen != after.frozen else after
+        after = replace(own if short and not late else cut, frozen=bool(short) or own.stopping)
         if short and not own.stopping:
             after = self._stopped(after, one, [meter for meter, _ in short if meter.budget.hard and meter.end])
         if one is not None and one.node is not None and not after.stopping:
@@ -203,17 +200,14 @@ class HoldMoves:
             has = rules.promised_hold(own)
         wants = own if own.stopping else rules.moved_on(own, pods, self.deps.policy, self.now, self._calls_s)
         held_to = max(own.until, has.until, self.now) if self._limits_of(own.terms) else self.now  # No budget holds it.
-        price = self._prices.get(own.terms.pool, own.terms.usd_per_hour)
-        wants = rules.reprice_hold(wants, held_to, price)
+        wants = rules.reprice_hold(wants, held_to, self._prices.get(own.terms.pool, own.terms.usd_per_hour))
         return Cover(own, has, wants, held_to, hold, self._concerned(wants))
 
     def _cut(self, cover: Cover) -> Hold:
         """As much of what is wanted as every limit leaves room for; at the old price where that is nothing more."""
-        own = cover.own
-        cut = self.room.cut(cover.wants, own, cover.concerned)
-        if cut.until > cover.held_to or cut.terms is own.terms:
-            return cut
-        return replace(cut, terms=own.terms, earlier=own.earlier, told=own.told)
+        own, cut = cover.own, self.room.cut(cover.wants, cover.own, cover.concerned)
+        stays = cut.until > cover.held_to or cut.terms is own.terms
+        return cut if stays else replace(cut, terms=own.terms, earlier=own.earlier, told=own.told)
 
     def _is_late(self, cut: Hold, wants: Hold, own: Hold, pods: Sequence[BoundPod]) -> bool:
         """True where a stretch was cut, and a stop would have to begin before the next look."""
@@ -305,9 +299,8 @@ class HoldMoves:
         if refused or after.stopping:
             self.got.due += (after.until - 2 * TICK,) if refused and not pods else ()
         elif after.terms.stretch_s:
-            stop = after.until - timedelta(seconds=self._lead_s(after, pods))
             ahead = after.until - timedelta(seconds=stop_within(after, pods) + self._calls_s + AHEAD_S)
-            self.got.due += (ahead, stop - TICK)
+            self.got.due += (ahead, after.until - timedelta(seconds=self._lead_s(after, pods)) - TICK)
         else:
             self.got.due.append(after.binds_until - TICK)
         self.got.due += [meter.end for meter in concerned if meter.end is not None and meter.start <= self.now]
