@@ -3,6 +3,7 @@
 Whatever is given by name replaces what the settings would make: that is the seam for tests and replays.
 """
 
+import gc
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -42,13 +43,12 @@ TOLD_FOR = timedelta(minutes=10)
 """A process that lives longer than this reads again what its cloud said of prices."""
 
 _log = logging.getLogger(logs.LOGGER)
-
-
 _deploying = RLock()
 
 
 @cache
 def _deployed() -> "App":
+    gc.set_threshold(500_000)  # A look makes as many objects, and leaves a few of them in cycles.
     logs.begin()
     return App(deployed_settings())
 

@@ -37,6 +37,8 @@ def routes_at(where: Where, path: str, dry: bool = False) -> tuple[Route, ...]:
 
 def _fits(pattern: str, path: str) -> bool:
     """True for a path of a pattern: each part is the same, or stands where the pattern has a name."""
+    if "{" not in pattern:
+        return pattern == path
     wanted, parts = pattern.split("/"), path.split("/")
     return len(wanted) == len(parts) and all(
         w == p or (w.startswith("{") and p) for w, p in zip(wanted, parts, strict=True)

@@ -347,4 +347,4 @@ def limit(meter: Meter) -> str:
 
 def class_of(name: str) -> WorkloadClass | None:
     """A class by its name."""
-    return next((known for known in DEFAULT_CLASSES if known == name), None)
+    return name if name in DEFAULT_CLASSES else None

@@ -223,7 +223,8 @@ def as_bound(hold: Hold, one: Lit | None) -> tuple[Hold, Lit | None]:
     owners = {pod.uid: first_seen(hold, pod) for pod in one.pods}
     teams = {pod.key: owners[pod.uid][0] for pod in one.pods}
     classes = {pod.key: owners[pod.uid][1] for pod in one.pods}
-    hold = replace(hold, classes=classes, teams=teams)
+    if classes != hold.classes or teams != hold.teams:
+        hold = replace(hold, classes=classes, teams=teams)
     return hold, one._replace(node=as_first_seen(one.node, owners))
 
 
@@ -235,10 +236,9 @@ def commit_pods(hold: Hold, pods: Sequence[BoundPod], policy: Policy) -> Hold:
     """
     hold = _in_stretches(hold, pods, policy)
     longest: tuple[Seconds, str] = (hold.terms.run_s, hold.terms.run_source)
-    for pod in pods:
-        name = class_of(pod.workload_class)
+    for max_run_s, name in dict.fromkeys([(pod.max_run_s, class_of(pod.workload_class)) for pod in pods]):
         if not (hold.terms.stretch_s and stops(name, policy)):
-            longest = max(longest, longest_run(pod.max_run_s, name, policy), key=lambda run: run[0])
+            longest = max(longest, longest_run(max_run_s, name, policy), key=lambda run: run[0])
     if longest[0] == hold.terms.run_s:
         return hold
     own = replace(hold.terms, run_s=longest[0], run_source=longest[1])
@@ -246,9 +246,9 @@ def commit_pods(hold: Hold, pods: Sequence[BoundPod], policy: Policy) -> Hold:
 
 
 def _in_stretches(hold: Hold, pods: Sequence[BoundPod], policy: Policy) -> Hold:
-    kinds = [class_of(pod.workload_class) for pod in pods]
-    if hold.terms.workload_class or hold.terms.stretch_s or not kinds:
+    if hold.terms.workload_class or hold.terms.stretch_s or not pods:
         return hold
+    kinds = [class_of(pod.workload_class) for pod in pods]
     if not all(kind is not None and stops(kind, policy) for kind in kinds):
         return hold
     own = replace(hold.terms, stretch_s=min(policy.of_class(kind).hold for kind in kinds if kind is not None))
@@ -259,7 +259,8 @@ def promised_hold(hold: Hold) -> Hold:
     """The hold as far as it was promised: what binds in its time may run its longest, where it may not be stopped."""
     if hold.terms.stretch_s:
         return hold
-    return replace(hold, until=max(hold.until, covered_until(hold.terms, hold.binds_until)))
+    until = covered_until(hold.terms, hold.binds_until)
+    return hold if until <= hold.until else replace(hold, until=until)
 
 
 def moved_on(hold: Hold, pods: Sequence[BoundPod], policy: Policy, now: datetime, calls_s: Seconds = 0) -> Hold:
@@ -278,7 +279,8 @@ def moved_on(hold: Hold, pods: Sequence[BoundPod], policy: Policy, now: datetime
         if (until - now).total_seconds() < stop_within(hold, pods) + calls_s + AHEAD_S:
             until = max(until, now + timedelta(seconds=hold.terms.stretch_s))
         until = max(until, ending(hold, pods, policy, now).at)
-    return replace(hold, binds_until=binds_until, until=until)
+    same = binds_until == hold.binds_until and until == hold.until
+    return hold if same else replace(hold, binds_until=binds_until, until=until)
 
 
 def reprice_hold(hold: Hold, held_to: datetime, price: UsdPerHour) -> Hold:

@@ -78,7 +78,9 @@ class BudgetRoom:
         Judged by what was read already; the account is only changed where that would change it.
         """
         spent, commitment = used_amount(meter, has, self._now), held_amount(meter, has)
-        wanted = max(spent, held_amount(meter, wants))
+        wanted = max(spent, commitment if wants is has else held_amount(meter, wants))
+        if self.own(meter, has) >= max(wanted, commitment):
+            return None
         room = meter.limit - self.total(meter) + self.own(meter, has)
         least = max(spent, min(commitment, room))
         name, known = budget_accounts.account_of(has, meter), self.known[_limit_of(meter)]

@@ -1,7 +1,4 @@
-"""Holds of lit nodes moved on, all together: what each is to cover, what its budgets grant, what becomes of it.
-
-A node that its budgets hold no further is stopped in order.
-"""
+"""Holds of lit nodes moved on, all together: what each is to cover, what its budgets grant, what becomes of it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -52,14 +49,15 @@ class Gathered:
 
 
 class Cover(NamedTuple):
-    """A hold by what it covers: its ``own`` with its pods, what it ``has`` in any case, what it ``wants``; up to
-    ``held_to`` something is held for it. ``as_seen`` is the hold itself."""
+    """A hold by what it covers: its ``own`` with its pods, what it ``has`` in any case, what it ``wants`` in the
+    windows ``concerned``; up to ``held_to`` something is held for it. ``as_seen`` is the hold itself."""
 
     own: Hold
     has: Hold
     wants: Hold
     held_to: datetime
     as_seen: Hold
+    concerned: list[Meter]
 
 
 class Asked(NamedTuple):
@@ -68,7 +66,6 @@ class Asked(NamedTuple):
     found: Kept[Hold]
     cover: Cover
     one: Lit | None
-    concerned: list[Meter]
     cut: Hold
     short: Sequence[tuple[Meter, Short]]
     late: bool
@@ -118,7 +115,7 @@ class HoldMoves:
         """The holds with every account listed in which something is to be held, but those that another has changed."""
         fresh: dict[str, tuple[Meter, list[Hold]]] = {}
         for cover in covers.values():
-            for meter in self._concerned(cover.wants):
+            for meter in cover.concerned:
                 if not budget_accounts.is_listed(cover.own, meter.key):
                     fresh.setdefault(meter.key, (meter, []))[1].append(cover.own)
         named = budget_accounts.names_for(self.deps, fresh)
@@ -165,19 +162,19 @@ class HoldMoves:
                 self.room.claim(meter, cover.has, begun, _named(cover.has, one))
 
     def _ask(self, found: Kept[Hold], cover: Cover, one: Lit | None) -> Asked:
-        own, has, wants = (replace(h, accounts=found.value.accounts) for h in cover[:3])
-        cover = Cover(own, has, wants, cover.held_to, cover.as_seen)
-        concerned, name = self._concerned(wants), _named(has, one)
-        cut = self._cut(cover, concerned)
+        own, has, wants, concerned = cover.own, cover.has, cover.wants, cover.concerned
+        if own.accounts != found.value.accounts:
+            own, has, wants = (replace(hold, accounts=found.value.accounts) for hold in (own, has, wants))
+            cover = cover._replace(own=own, has=has, wants=wants)
+        cut, name = self._cut(cover), _named(has, one)
         short = [(m, lack) for m in concerned if (lack := self.room.claim(m, has, cut, name))]
         late = self._is_late(cut, wants, own, one.pods if one else ())
-        if late:
-            short += [(m, lack) for m in concerned if (lack := self.room.lacks(m, cut, wants, name))]
-        return Asked(found, cover, one, concerned, cut, short, late)
+        short += [(m, lack) for m in concerned if late and (lack := self.room.lacks(m, cut, wants, name))]
+        return Asked(found, cover, one, cut, short, late)
 
     def _become(self, asked: Asked) -> Hold:
-        _, cover, one, concerned, cut, short, late = asked
-        own, hold, pods = cover.own, cover.as_seen, one.pods if one else ()
+        _, cover, one, cut, short, late = asked
+        own, hold, concerned, pods = cover.own, cover.as_seen, cover.concerned, one.pods if one else ()
         for meter, lack in short:
             self.got.told.setdefault(meter.key, (meter, []))[1].append(lack)
         after = replace(own if short and not late else cut, frozen=bool(short) or own.stopping)
@@ -201,14 +198,14 @@ class HoldMoves:
             has = rules.promised_hold(own)
         wants = own if own.stopping else rules.moved_on(own, pods, self.deps.policy, self.now, self._calls_s)
         held_to = max(own.until, has.until, self.now) if self._limits_of(own.terms) else self.now  # No budget holds it.
-        price = self._prices.get(own.terms.pool, own.terms.usd_per_hour)
-        return Cover(own, has, rules.reprice_hold(wants, held_to, price), held_to, hold)
+        wants = rules.reprice_hold(wants, held_to, self._prices.get(own.terms.pool, own.terms.usd_per_hour))
+        return Cover(own, has, wants, held_to, hold, self._concerned(wants))
 
-    def _cut(self, cover: Cover, concerned: Sequence[Meter]) -> Hold:
+    def _cut(self, cover: Cover) -> Hold:
         """As much of what is wanted as every limit leaves room for; at the old price where that is nothing more."""
-        own = cover.own
-        cut = self.room.cut(cover.wants, own, concerned)
-        return replace(cut, terms=own.terms, earlier=own.earlier, told=own.told) if cut.until <= cover.held_to else cut
+        own, cut = cover.own, self.room.cut(cover.wants, cover.own, cover.concerned)
+        stays = cut.until > cover.held_to or cut.terms is own.terms
+        return cut if stays else replace(cut, terms=own.terms, earlier=own.earlier, told=own.told)
 
     def _is_late(self, cut: Hold, wants: Hold, own: Hold, pods: Sequence[BoundPod]) -> bool:
         """True where a stretch was cut, and a stop would have to begin before the next look."""
@@ -297,12 +294,13 @@ class HoldMoves:
     def _look_again(self, after: Hold, pods: Sequence[BoundPod], concerned: list[Meter], refused: bool) -> None:
         """Before a hold ends; one that is renewed, when that and when a stop would have to begin; one of an empty node
         that is held for no further, while it can still be given back in time."""
-        stop = after.until - timedelta(seconds=self._lead_s(after, pods))
-        ahead = after.until - timedelta(seconds=stop_within(after, pods) + self._calls_s + AHEAD_S)
-        if not refused and not after.stopping:
-            self.got.due += (ahead, stop - TICK) if after.terms.stretch_s else (after.binds_until - TICK,)
-        elif refused and not pods:
-            self.got.due.append(after.until - 2 * TICK)
+        if refused or after.stopping:
+            self.got.due += (after.until - 2 * TICK,) if refused and not pods else ()
+        elif after.terms.stretch_s:
+            ahead = after.until - timedelta(seconds=stop_within(after, pods) + self._calls_s + AHEAD_S)
+            self.got.due += (ahead, after.until - timedelta(seconds=self._lead_s(after, pods)) - TICK)
+        else:
+            self.got.due.append(after.binds_until - TICK)
         self.got.due += [meter.end for meter in concerned if meter.end is not None and meter.start <= self.now]
 
     def _spent_up(self, meter: Meter, hold: Hold) -> bool:
