@@ -254,3 +254,31 @@ def test_a_node_pool_that_is_opened_is_left_alone() -> None:
         answer = stage.event(stage.submit("a"))
         assert server.lines(POST) == []
         assert "limits nvidia.com/gpu to 0" in str(answer)
+
+
+def test_claims_that_are_gone_before_their_lost_answers_are_looked_for_rest_as_refusals_do() -> None:
+    """Events are forbidden: the first such is asked for once more, then the offering rests longer after each."""
+    with on_karpenter(budgets=(BUDGET,)) as (stage, server):
+        server.events = "never"
+        stage.world.set_faults(Faults(shortage=1.0))
+        for _ in range(60):
+            server.fail("cut", on=POST)
+        with suppress(Retry):
+            stage.event(stage.submit("a", workload_class="batch", run_s=2 * HOUR))
+        looks(stage, server, 60)
+        assert max(tries(server).values()) <= 7
+        (rest,) = [one for one in memory(stage).backoffs if one.offering.startswith("one/")]
+        assert "answers are lost" in rest.why
+
+
+def test_a_lost_answer_whose_refusal_is_heard_counts_once() -> None:
+    """Its Event is told before it is given up for lost: the offering rests by the first refusal alone."""
+    with on_karpenter(budgets=(BUDGET,)) as (stage, server):
+        stage.world.set_faults(Faults(shortage=1.0))
+        server.fail("cut", on=POST)
+        with suppress(Retry):
+            stage.event(stage.submit("a", workload_class="batch", run_s=2 * HOUR))
+        stage.world.set_faults(Faults())
+        looks(stage, server, 4)
+        (rest,) = [one for one in memory(stage).backoffs if one.offering.startswith("one/")]
+        assert (rest.tries, "answers are lost" in rest.why) == (1, False)

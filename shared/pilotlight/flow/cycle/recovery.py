@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from pilotlight.decide.limits.plan_brakes import recent, turn_of
 from pilotlight.errors import Denied, Retry
-from pilotlight.facts.decisions import CallStep, NodeVerdict, Plan, Record, StepState
+from pilotlight.facts.decisions import Buy, CallStep, NodeVerdict, Plan, Record, StepState
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.money_policy import Limits
 from pilotlight.facts.nodes.pool_state import PoolState
@@ -23,6 +23,7 @@ from pilotlight.flow.observe.snapshot import Snapshot, without_going
 from pilotlight.flow.records import call_steps, ledger, node_marks
 from pilotlight.flow.records.call_steps import Overtaken, Sending
 from pilotlight.flow.records.lease import Lease
+from pilotlight.flow.records.memory_updates import note_lost
 
 CAME: tuple[StepState, ...] = ("done", "denied", "unknown")
 """How a step ended whose count has come."""
@@ -65,9 +66,11 @@ def settle_left(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> tuple[S
     The look with what may still land, and the records that stay open. What went is settled first: the size that an
     earlier purchase asked for counted it.
     """
+    lost = {id(sending) for sending in purchases(left)}
     _settle_calls(deps, snapshot, left)
     snapshot = without_going(deps, snapshot)
-    turned = _turned(deps, snapshot, left)
+    ended = [(one.record, s.step) for one in left for s in one.sendings if id(s) in lost and s.step.state == "unknown"]
+    turned = _without_trace(snapshot, _turned(deps, snapshot, left), ended)
     left = [one for one in left if not _close(deps, one)]
     return _with_open(deps, snapshot, turned, [(one.record, step) for one in left for step in _sent(one)]), left
 
@@ -178,6 +181,16 @@ def _turned(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> Memory:
         if sending.step.state != "revoked"
     ]
     return replace(snapshot.memory, turns=recent(turns, snapshot.now))
+
+
+def _without_trace(snapshot: Snapshot, memory: Memory, ended: Sequence[tuple[Record, CallStep]]) -> Memory:
+    """The memory with purchases that ended without an answer or all their nodes, where a refusal leaves no trace."""
+    forget = {pool.name for pool in snapshot.pools if pool.rules is not None and pool.rules.forgets}
+    for record, step in ended:
+        asked = record.plan.calls[step.n]
+        if step.pool in forget and step.sent_at is not None and isinstance(asked, Buy) and step.count < asked.count:
+            memory = note_lost(memory, step.target, step.sent_at, snapshot.now)
+    return memory
 
 
 def _settle_grow(deps: Deps, snapshot: Snapshot, record: Record, sending: Sending) -> None:
