@@ -166,12 +166,24 @@ def test_an_adapter_that_posts_twice_by_other_names_is_caught(monkeypatch: pytes
     assert any("double_buys" in each for each in found)
 
 
-def test_a_claim_that_is_gone_and_no_refusal_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+DEAF = {
+    "what was seen": (
+        18,
+        Bug("flow.observe.vanished_claims:with_vanished", "if gone else memory", "if () else memory"),
+    ),
+    "what went with its purchase's answer": (
+        3,
+        Bug("flow.cycle.recovery:_without_trace", "if step.pool in forget and", "if () and"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("seed", "bug"), DEAF.values(), ids=DEAF)
+def test_a_claim_that_is_gone_and_no_refusal_is_caught(seed: int, bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: nobody hears what Karpenter deletes before its node joined, and it is asked for in its rest."""
-    gone = Bug("flow.observe.vanished_claims:with_vanished", "if gone else memory", "if () else memory")
-    plant(gone, monkeypatch.setattr)
-    with on_karpenter(17, patch=monkeypatch):
-        found = broken(run(17, 16, MORE))
+    plant(bug, monkeypatch.setattr)
+    with on_karpenter(seed, patch=monkeypatch):
+        found = broken(run(seed, 16, MORE))
     assert any("ignored_refusals" in each for each in found)
 
 
