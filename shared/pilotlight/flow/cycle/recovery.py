@@ -167,6 +167,16 @@ def _opened(record: Record, step: CallStep, opened: Container[str]) -> bool:
     return ours and step.target in opened
 
 
+def _without_trace(snapshot: Snapshot, memory: Memory, ended: Sequence[tuple[Record, CallStep]]) -> Memory:
+    """The memory with purchases that ended without an answer or all their nodes, where a refusal leaves no trace."""
+    forget = {pool.name for pool in snapshot.pools if pool.rules is not None and pool.rules.forgets}
+    for record, step in ended:
+        asked = record.plan.calls[step.n]
+        if step.pool in forget and step.sent_at is not None and isinstance(asked, Buy) and step.count < asked.count:
+            memory = note_lost(memory, step.target, step.sent_at, snapshot.now)
+    return memory
+
+
 def _turned(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> Memory:
     """The memory with what these calls came to, for the limits of ten minutes; one that may still land counts."""
     if deps.policy.caps.ten_minutes == Limits():
@@ -181,16 +191,6 @@ def _turned(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> Memory:
         if sending.step.state != "revoked"
     ]
     return replace(snapshot.memory, turns=recent(turns, snapshot.now))
-
-
-def _without_trace(snapshot: Snapshot, memory: Memory, ended: Sequence[tuple[Record, CallStep]]) -> Memory:
-    """The memory with purchases that ended without an answer or all their nodes, where a refusal leaves no trace."""
-    forget = {pool.name for pool in snapshot.pools if pool.rules is not None and pool.rules.forgets}
-    for record, step in ended:
-        asked = record.plan.calls[step.n]
-        if step.pool in forget and step.sent_at is not None and isinstance(asked, Buy) and step.count < asked.count:
-            memory = note_lost(memory, step.target, step.sent_at, snapshot.now)
-    return memory
 
 
 def _settle_grow(deps: Deps, snapshot: Snapshot, record: Record, sending: Sending) -> None:
