@@ -79,6 +79,17 @@ class StandbyPools(Pools, Protocol):
 
 
 @runtime_checkable
+class NamingPools(Pools, Protocol):
+    """A cloud in which nodes, or the request for them, are named by the ``token`` of ``grow``."""
+
+    def came(self, pool: str, to: int, token: str) -> int | None:
+        """Nodes that a purchase to a size brought, as far as they are there, boot or wait; None where that cannot be
+        read. Whatever else came or went in the pool meanwhile is not counted. Raises ``Denied`` or ``Retry``.
+        """
+        ...
+
+
+@runtime_checkable
 class QuotaPools(Pools, Protocol):
     """A cloud whose account may run so much of a kind, which is read before something is bought."""
 

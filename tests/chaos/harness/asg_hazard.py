@@ -29,7 +29,7 @@ from pilotlight.adapters.pools import asg
 from pilotlight.errors import Busy, NoCapacity, PilotlightError, QuotaExceeded, Throttled, Unsure
 from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
 from pilotlight.facts.policy import SparePolicy
-from pilotlight.ports.clouds import OPEN, CloudAccount, Gate, StandbyPools
+from pilotlight.ports.clouds import OPEN, CloudAccount, Gate, NamingPools, StandbyPools
 from pilotlight.units import Seconds
 from pilotlight.world.machines import WorldPool
 from pilotlight.world.simulation import World
@@ -260,6 +260,16 @@ class AsgHazard:
     def _http(self, fault: Luckless, method: str = "") -> Fault:
         known = self.refusals.get(type(fault.error))
         return Fault(known or self._aws.dice.choice(self.lost), "after" if fault.when == "after" else "before", method)
+
+
+class NamingHazard(AsgHazard):
+    """The way to a cloud that names nodes by their purchase."""
+
+    def came(self, pool: str, to: int, token: str) -> int | None:
+        """Nodes of a purchase."""
+        pools = self._pools
+        assert isinstance(pools, NamingPools)
+        return self._through(f"came {pool}", lambda gate: pools.came(pool, to, token))
 
 
 def _is_silence(fault: Luckless) -> bool:

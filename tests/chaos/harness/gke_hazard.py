@@ -21,7 +21,7 @@ from gke_site import serving
 from google_documents import Call
 
 from harness import deployment, setting
-from harness.asg_hazard import MOST, AsgHazard
+from harness.asg_hazard import MOST, NamingHazard
 from harness.faults.hazard_ports import Hazard
 from harness.judges.invariants import Invariants
 from pilotlight.adapters.pools import gke as gke_cloud
@@ -168,7 +168,7 @@ class ChaosGke(Gke):
         return sum(of == pool for of in waiting)
 
 
-class GkeHazard(AsgHazard):
+class GkeHazard(NamingHazard):
     """A worker's way to the project, looked at and full of faults."""
 
     look = "listManagedInstances"

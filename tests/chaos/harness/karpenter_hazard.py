@@ -21,7 +21,7 @@ from karpenter_claims import KarpenterWorld
 from msgspec.structs import replace
 
 from harness import deployment, setting
-from harness.asg_hazard import MOST, AsgHazard
+from harness.asg_hazard import MOST, NamingHazard
 from harness.faults.hazard_ports import Hazard
 from harness.judges.invariants import Invariants
 from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
@@ -196,7 +196,7 @@ class ChaosKarpenter(KarpenterWorld):
             self.fail(fault.what, on=fault.method or CHANGE)
 
 
-class KarpenterHazard(AsgHazard):
+class KarpenterHazard(NamingHazard):
     """A worker's way to it, looked at and full of faults."""
 
     look = "GET .*/nodeclaims"

@@ -71,6 +71,23 @@ def test_an_answer_that_is_lost_buys_nothing_twice(what: Any, monkeypatch: pytes
         assert (stage.world.launches, stage.nodes("one")) == (1, 1)
 
 
+def test_a_lost_purchase_is_told_by_its_names_though_another_node_went_meanwhile() -> None:
+    """The group is of the size that it was before: the instance is there by its name, its pod is not bought for
+    again, and nobody is told that it never came."""
+    with on_gke() as (stage, gke):
+        stage.event(pod := stage.submit("first", run_s=3600))
+        stage.minutes(5)
+        (first,) = stage.world.nodes.values()
+        gke.faults = [Fault("cut", when="after", method="createInstances")]
+        with pytest.raises(Retry):
+            stage.event(stage.submit("second", run_s=3600))
+        stage.world.terminate(first.id, "released", evict=True)
+        stage.world.delete(stage.world.pending[pod.uid])
+        stage.minutes(15)
+        assert (stage.world.launches, stage.nodes("one"), len(stage.world.running)) == (2, 1, 1)
+        assert "it never came" not in " ".join(alert.why for alert in stage.alerts)
+
+
 def short(stage: Stage, **pod: Any) -> None:
     """A batch pod is bought for, and its zone has none."""
     stage.world.set_faults(Faults(shortage=1.0))

@@ -109,6 +109,23 @@ def test_a_request_that_nobody_needs_any_more_is_deleted() -> None:
         assert (told.severity, told.why) == ("info", "all that it was bought for ended")
 
 
+def test_a_lost_request_is_told_by_its_name_though_a_node_went_meanwhile() -> None:
+    """The pool counts as many nodes as before: the request is there by its name, and no other is made for its pod."""
+    with on_queue(pools=QUEUE, budgets=DAY) as (stage, site):
+        stage.event(pod := stage.submit("first", gpus=8, run_s=600))
+        site.provision(name_of(site))
+        stage.minutes(3)
+        (first,) = stage.world.nodes.values()
+        site.server.fail("cut", on="POST .*/provisioningrequests")
+        with pytest.raises(Retry):
+            stage.event(stage.submit("second", gpus=8, run_s=HOUR))
+        stage.world.terminate(first.id, "released", evict=True)
+        stage.world.delete(stage.world.pending[pod.uid])
+        stage.minutes(15)
+        assert len(site.posted("provisioningrequests")) == 2
+        assert "it never came" not in " ".join(alert.why for alert in stage.alerts)
+
+
 ON_WRITES = ("reset", "cut", 500, 503)
 
 

@@ -57,6 +57,22 @@ def test_an_answer_that_is_lost_buys_nothing_twice(what: Any) -> None:
         assert (stage.world.launches, stage.nodes("one"), len(server.claims())) == (1, 1, 1)
 
 
+def test_a_lost_purchase_is_told_by_its_claim_though_another_machine_went_meanwhile() -> None:
+    """There are as many claims as before: that of the purchase is there by its name, and nobody is told otherwise."""
+    with on_karpenter() as (stage, server):
+        stage.event(pod := stage.submit("first", run_s=3600))
+        stage.minutes(5)
+        (first,) = stage.world.nodes.values()
+        server.fail("cut", on=POST)
+        with pytest.raises(Retry):
+            stage.event(stage.submit("second", run_s=3600))
+        stage.world.terminate(first.id, "released", evict=True)
+        stage.world.delete(stage.world.pending[pod.uid])
+        stage.minutes(15)
+        assert (len(server.lines(POST)), stage.nodes("one"), len(stage.world.running)) == (2, 1, 1)
+        assert "it never came" not in " ".join(alert.why for alert in stage.alerts)
+
+
 def test_a_shortage_deletes_the_claim_and_its_pod_goes_elsewhere() -> None:
     """At the next looks: the offering rests by what Karpenter said, nothing is held for it, and the pod runs."""
     with on_karpenter(budgets=(BUDGET,)) as (stage, server):

@@ -100,6 +100,10 @@ class KarpenterPools:
                 self._create(body, gate if not n else OPEN, first=not n)
             return PoolState(name=pool, desired=to, asked=tuple(AskedNode(name=name, zone=zone) for name in names))
 
+    def came(self, pool: str, to: int, token: str) -> int | None:
+        live = {claim.metadata.name for claim in _live(self._claims())} if pool in self._pools else set[str]()
+        return len(live.intersection(self._names(pool, token, range(1, to + 1))))
+
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         with self._lock:
             claim = self._of(pool, instance) if pool in self._pools else None

@@ -24,6 +24,7 @@ from pilotlight.flow.records import call_steps, ledger, node_marks
 from pilotlight.flow.records.call_steps import Overtaken, Sending
 from pilotlight.flow.records.lease import Lease
 from pilotlight.flow.records.memory_updates import note_lost
+from pilotlight.ports.clouds import NamingPools
 
 CAME: tuple[StepState, ...] = ("done", "denied", "unknown")
 """How a step ended whose count has come."""
@@ -195,16 +196,25 @@ def _turned(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> Memory:
 
 def _settle_grow(deps: Deps, snapshot: Snapshot, record: Record, sending: Sending) -> None:
     step = sending.step
+    named = _named(deps, record, sending)
     size = next((pool.desired for pool in snapshot.pools if pool.name == step.pool), 0)
-    came = max(0, min(step.count, step.count - (step.to - size)))
-    if came == step.count and not call_steps.may_land(
-        step, snapshot.now
-    ):  # A hand may have raised it so far meanwhile.
+    came = max(0, min(step.count, step.count - (step.to - size))) if named is None else min(step.count, named)
+    # A hand may have raised the size so far meanwhile; a name is no other's.
+    if came == step.count and (named is not None or not call_steps.may_land(step, snapshot.now)):
         sending.end("done", code="late", note="its answer was lost; the cloud shows it")
     elif step.sent_at is None or snapshot.now >= step.sent_at + call_steps.LATE:
         _shrink_flight(deps, record, step, came)
         note = f"its answer was lost; {came} of {step.count} came" if came else "its answer was lost, and it never came"
         sending.end("unknown", code="late", note=note, count=came)
+
+
+def _named(deps: Deps, record: Record, sending: Sending) -> int | None:
+    """How many came, by their names; None where the cloud names none."""
+    step = record.steps[sending.step.n]
+    try:
+        return deps.pools.came(step.pool, step.to, sending.name) if isinstance(deps.pools, NamingPools) else None
+    except Denied:
+        return None
 
 
 def _settle_release(deps: Deps, snapshot: Snapshot, record: Record, sending: Sending, lost: Sequence[Sending]) -> None:

@@ -134,6 +134,19 @@ class GkePools:
             booting = tuple(Booting(instance=name, requested_at=at) for name in called)
             return PoolState(name=pool, desired=to, booting=booting)
 
+    def came(self, pool: str, to: int, token: str) -> int | None:
+        _, found = self._find(pool)
+        look, step = self._look(found), f"{token}/{pool}"
+        if look.unread or any(len(seen.instances) < seen.size for seen in look.every):
+            return None
+        if look.queue:
+            return look.queue.came(step)
+        came = 0
+        for seen in look.every:
+            called = set(names(seen, step, range(1, to + 1)))
+            came += sum(one.called in called for one in seen.instances)
+        return came
+
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         with self._lock:
             cluster, found = self._find(pool)

@@ -77,8 +77,14 @@ class Queue(NamedTuple):
             raise BadRequest(f"GKE names no accelerators of node pool {called}: its queue cannot be asked for GPUs")
         template = f"{_stem(called)}-{gpus}-gpus"
         self.api.change("POST", TEMPLATES, pod_template(template, called, gpus), OPEN)
-        name = f"{_stem(called)}-{hashlib.sha256(step.encode()).hexdigest()[:HASH]}"
-        self.api.change("POST", REQUESTS, provisioning_request(name, called, template, nodes), gate)
+        self.api.change("POST", REQUESTS, provisioning_request(self._name(step), called, template, nodes), gate)
+
+    def came(self, step: str) -> int:
+        """Nodes that a step asked for, or got; 0 where its request never came, or is gone."""
+        return sum(one.nodes for one in self.requests if one.metadata.name == self._name(step))
+
+    def _name(self, step: str) -> str:
+        return f"{_stem(self.pool.name)}-{hashlib.sha256(step.encode()).hexdigest()[:HASH]}"
 
     def call_off(self, instance: str, gate: Gate) -> None:
         """Delete the request of a node. One that got its nodes meanwhile stays: they are its group's."""
