@@ -218,7 +218,8 @@ class KarpenterHazard(NamingHazard):
         if karpenter.asked_too_soon(pool, self.looked_s):
             refused = f"{karpenter.in_a_row[pool]} refusals in a row"
             self._invariants.broke("ignored_refusals", f"{pool} is asked for again in its rest after {refused}")
-        return super().grow(pool, to, zone, gate=gate, token=token)
+        with self._invariants.piecemeal(self._hazard.worker):
+            return super().grow(pool, to, zone, gate=gate, token=token)
 
     def _open(self, account: CloudAccount) -> Any:
         source = source_of("kubeconfig-env:TEST", {"TEST": self._aws.kubeconfig()})

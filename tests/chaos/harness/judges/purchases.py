@@ -77,7 +77,8 @@ class Purchases:
         doomed = self._doomed()
         waiting = {d.uid: d for job in (*self._world.pending.values(), *doomed) for d in job.demands}
         starts = {d.uid: job.starts for job in (*self._world.pending.values(), *doomed) for d in job.demands}
-        purchase = self._purchase(mine, pool, zone)
+        more = self._one_more(mine, pool, zone, nodes)
+        purchase = None if more else self._purchase(mine, pool, zone)
         kind: Fault = "double_buys"
         if purchase is not None:
             decision, buy = purchase
@@ -96,6 +97,18 @@ class Purchases:
             self._broke("cap_overruns", f"{worker} launched {', '.join(ids)}: {line}")
         waiting.update({d.uid: d for d in self.seen(worker)})
         self._too_many(worker, pool, zone, list(waiting.values()), kind)
+
+    def _one_more(self, mine: str, pool: str, zone: str, nodes: tuple[WorldNode, ...]) -> bool:
+        """Whether nodes are further ones of a purchase that is on trial already: its call asks for each by itself."""
+        for n, bought in enumerate(self._bought):
+            same = (bought.decision, bought.buy.pool, bought.buy.zone) == (mine, pool, zone)
+            if same and len(bought.nodes) < bought.buy.count:
+                self._bought[n] = bought._replace(nodes=(*bought.nodes, *nodes))
+                self._books.bought(
+                    [one.id for one in nodes], bought.buy.terms[len(bought.nodes) :], self._shortest_s(bought.buy)
+                )
+                return True
+        return False
 
     def _doomed(self) -> list[WorldJob]:
         return [job for node in self._world.nodes.values() if node.doomed_s for job in node.jobs.values()]
