@@ -173,7 +173,7 @@ DEAF = {
     ),
     "what went with its purchase's answer": (
         36,
-        Bug("flow.cycle.recovery:_without_trace", "if step.pool in forget and", "if () and"),
+        Bug("flow.cycle.recovery:_with_unheard", "if came < one", "if () and came < one"),
     ),
 }
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from pilotlight.decide.limits.plan_brakes import recent, turn_of
 from pilotlight.errors import Denied, Retry
-from pilotlight.facts.decisions import Buy, CallStep, NodeVerdict, Plan, Record, StepState
+from pilotlight.facts.decisions import CallStep, NodeVerdict, Plan, Record, StepState
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.money_policy import Limits
 from pilotlight.facts.nodes.pool_state import PoolState
@@ -67,11 +67,9 @@ def settle_left(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> tuple[S
     The look with what may still land, and the records that stay open. What went is settled first: the size that an
     earlier purchase asked for counted it.
     """
-    lost = {id(sending) for sending in purchases(left)}
     _settle_calls(deps, snapshot, left)
     snapshot = without_going(deps, snapshot)
-    ended = [(one.record, s.step) for one in left for s in one.sendings if id(s) in lost and s.step.state == "unknown"]
-    turned = _without_trace(snapshot, _turned(deps, snapshot, left), ended)
+    turned = _with_unheard(deps, snapshot, left, _turned(deps, snapshot, left))
     left = [one for one in left if not _close(deps, one)]
     return _with_open(deps, snapshot, turned, [(one.record, step) for one in left for step in _sent(one)]), left
 
@@ -168,13 +166,21 @@ def _opened(record: Record, step: CallStep, opened: Container[str]) -> bool:
     return ours and step.target in opened
 
 
-def _without_trace(snapshot: Snapshot, memory: Memory, ended: Sequence[tuple[Record, CallStep]]) -> Memory:
-    """The memory with purchases that ended without an answer or all their nodes, where a refusal leaves no trace."""
-    forget = {pool.name for pool in snapshot.pools if pool.rules is not None and pool.rules.forgets}
-    for record, step in ended:
-        asked = record.plan.calls[step.n]
-        if step.pool in forget and step.sent_at is not None and isinstance(asked, Buy) and step.count < asked.count:
-            memory = note_lost(memory, step.target, step.sent_at, snapshot.now)
+def _with_unheard(deps: Deps, snapshot: Snapshot, left: Sequence[Left], memory: Memory) -> Memory:
+    """The memory with purchases whose nodes are gone, where a refusal leaves no trace: their answers were lost, or who
+    heard them was overtaken before it wrote their names."""
+    forget = {pool.name: pool for pool in snapshot.pools if pool.rules is not None and pool.rules.forgets}
+    for one in left:
+        for sending in one.sendings:
+            step, pool = sending.step, forget.get(sending.step.pool)
+            if pool is None or step.call != "grow" or step.state not in ("done", "unknown") or step.sent_at is None:
+                continue
+            there = {asked.name for asked in pool.asked}
+            if step.state == "done" and any(asked.name not in there for asked in memory.asked.get(pool.name, ())):
+                continue  # Names that were written are heard by themselves.
+            came = step.count if step.state == "unknown" else _named(deps, one.record, sending) or 0
+            if came < one.record.steps[step.n].count:
+                memory = note_lost(memory, step.target, step.sent_at, snapshot.now)
     return memory
 
 
