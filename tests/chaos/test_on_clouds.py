@@ -173,7 +173,7 @@ DEAF = {
     ),
     "what went with its purchase's answer": (
         36,
-        Bug("flow.cycle.recovery:_with_unheard", "if came < one", "if () and came < one"),
+        Bug("flow.cycle.recovery:_with_unheard", "if pool is not None and", "if () and pool is not None and"),
     ),
 }
 

@@ -173,15 +173,21 @@ def _with_unheard(deps: Deps, snapshot: Snapshot, left: Sequence[Left], memory: 
     for one in left:
         for sending in one.sendings:
             step, pool = sending.step, forget.get(sending.step.pool)
-            if pool is None or step.call != "grow" or step.state not in ("done", "unknown") or step.sent_at is None:
-                continue
-            there = {asked.name for asked in pool.asked}
-            if step.state == "done" and any(asked.name not in there for asked in memory.asked.get(pool.name, ())):
-                continue  # Names that were written are heard by themselves.
-            came = step.count if step.state == "unknown" else _named(deps, one.record, sending) or 0
-            if came < one.record.steps[step.n].count:
+            if pool is not None and step.sent_at is not None and _unheard(deps, memory, pool, one.record, sending):
                 memory = note_lost(memory, step.target, step.sent_at, snapshot.now)
     return memory
+
+
+def _unheard(deps: Deps, memory: Memory, pool: PoolState, record: Record, sending: Sending) -> bool:
+    """True where a purchase has fewer nodes than it asked for. Of names that were written each is heard by itself."""
+    step, asked = sending.step, record.steps[sending.step.n].count
+    if step.call != "grow" or step.state not in ("done", "unknown"):
+        return False
+    if step.state == "unknown":
+        return step.count < asked
+    there = {one.name for one in pool.asked}
+    written = any(one.name not in there for one in memory.asked.get(pool.name, ()))
+    return not written and (_named(deps, record, sending) or 0) < asked
 
 
 def _turned(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> Memory:
