@@ -65,6 +65,7 @@ class ChaosKarpenter(KarpenterWorld):
     never: set[str] = field(default_factory=set)
     vanished: Counter[str] = field(default_factory=Counter)
     claim_of: dict[str, str] = field(default_factory=dict)
+    given_up: set[str] = field(default_factory=set)
     dry: Counter[str] = field(default_factory=Counter)
     asked_s: dict[str, Seconds] = field(default_factory=dict)
     refused_s: dict[str, Seconds] = field(default_factory=dict)
@@ -132,6 +133,7 @@ class ChaosKarpenter(KarpenterWorld):
         """By its deadline; some machines stay a while, and bill."""
         launched = claim["metadata"]["name"] in self.machines
         self.draining = launched and self.dice.random() < 0.3
+        self.given_up |= {self.machines[claim["metadata"]["name"]]} if launched else set()
         self.vanished[_pool_of(claim)] += not launched
         self._note_refused(claim)
         super().give_up(claim)
@@ -256,7 +258,7 @@ def on_karpenter(seed: int, *, patch: pytest.MonkeyPatch) -> Iterator[list[Chaos
                 stack.enter_context(api_server(made))
                 opened[id(world)] = made
                 invariants.owed, invariants.vanished = made.owes, made.vanished.__getitem__
-                invariants.late.claims = made.claim_of
+                invariants.late.claims, invariants.late.given_up = made.claim_of, made.given_up
             return KarpenterHazard(opened[id(world)], {}, hazard, invariants, off_s)
 
         for module in (setting, deployment):
