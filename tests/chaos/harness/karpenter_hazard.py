@@ -258,7 +258,8 @@ def on_karpenter(seed: int, *, patch: pytest.MonkeyPatch) -> Iterator[list[Chaos
                 stack.enter_context(api_server(made))
                 opened[id(world)] = made
                 invariants.owed, invariants.vanished = made.owes, made.vanished.__getitem__
-                invariants.late.claims, invariants.late.given_up = made.claim_of, made.given_up
+                invariants.late.claims = made.claim_of
+                invariants.late.given_up = invariants.purchases.given_up = made.given_up
             return KarpenterHazard(opened[id(world)], {}, hazard, invariants, off_s)
 
         for module in (setting, deployment):

@@ -83,6 +83,16 @@ def test_a_purchase_that_is_whole_is_not_made_again(bench: Bench) -> None:
     assert any("while" in line and "boots for it" in line for line in bench.broken())
 
 
+def test_what_is_bought_instead_of_machines_that_their_cloud_gave_up_is_no_double(bench: Bench) -> None:
+    """They never joined, and bill until their cloud has ended them: they are no room for the pods."""
+    bench.decides("mine", "b", "c")
+    bench.launches("mine", 2)
+    bench.judges.purchases.given_up |= bench.world.nodes.keys()
+    bench.decides("again", "b")
+    bench.launches("again", 1)
+    assert bench.broken() == []
+
+
 def test_a_call_that_comes_late_is_late_with_every_node(bench: Bench) -> None:
     """Nobody could call off the second node either; the next call is in time."""
     bench.decides("mine", "b", "c")

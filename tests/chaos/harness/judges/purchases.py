@@ -29,7 +29,7 @@ class Purchases:
     """Told of every decision, look and launch; ``broke`` is told what is wrong with one.
 
     ``lost`` are pools that lost a node of ours, ``ours`` the nodes that were bought, ``strays`` those of a request
-    that came too late.
+    that came too late, ``given_up`` nodes that never joined and that their cloud ends by itself: they are no room.
     """
 
     def __init__(
@@ -39,6 +39,7 @@ class Purchases:
         self.ours: dict[str, WorldNode] = {}
         self.lost: set[str] = set()
         self.strays: set[str] = set()
+        self.given_up: set[str] = set()
         self._world, self._policy, self._books, self._broke = world, policy, books, broke
         self._decided: dict[str, str] = {}
         self._seen: dict[str, tuple[PodDemand, ...]] = {}
@@ -133,7 +134,8 @@ class Purchases:
             again = {uid for uid in both if uid in starts and starts[uid] == earlier.starts.get(uid)}
             # What still boots of a pool that lost a node may be the other purchase's.
             whole = len(earlier.nodes) == earlier.buy.count and earlier.buy.pool not in self.lost
-            if again and whole and all(n.id in self._world.nodes and not n.ready for n in earlier.nodes):
+            boots = self._world.nodes.keys() - self.given_up
+            if again and whole and all(n.id in boots and not n.ready for n in earlier.nodes):
                 who = ", ".join(sorted(again))
                 self._broke(
                     kind,
@@ -168,7 +170,7 @@ class Purchases:
         rules = self._policy.pools[pool]
         machine = self._world.fleet.machine(pool, zone)
         # Not those a pool put in the place of lost ones: nobody asked for them.
-        live = [n for n in self.ours.values() if n.id in self._world.nodes and n.id not in self.strays]
+        live = [n for id, n in self.ours.items() if id in self._world.nodes.keys() - self.strays - self.given_up]
         booting = sum(1 for n in live if n.pool == pool and not n.ready)
         able = sum(
             1 for d in waiting if d.shape.gpu.count <= machine.gpus and self._world.need(d.shape).allows(machine)
