@@ -168,7 +168,7 @@ def test_an_adapter_that_posts_twice_by_other_names_is_caught(monkeypatch: pytes
 
 DEAF = {
     "what was seen": (
-        6,
+        17,
         Bug("flow.observe.vanished_claims:with_vanished", "if gone else memory", "if () else memory"),
     ),
     "what went with its purchase's answer": (
