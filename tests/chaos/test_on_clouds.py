@@ -134,7 +134,7 @@ def test_the_judges_see_a_planted_bug_amid_faults(name: str, monkeypatch: pytest
         assert broken(run(seed, 16, MORE))
 
 
-CLAIMS_SEED = 4
+CLAIMS_SEED = 1
 
 
 def test_claims_that_vanish_wait_or_are_lost_break_nothing() -> None:
@@ -166,12 +166,24 @@ def test_an_adapter_that_posts_twice_by_other_names_is_caught(monkeypatch: pytes
     assert any("double_buys" in each for each in found)
 
 
-def test_a_claim_that_is_gone_and_no_refusal_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+DEAF = {
+    "what was seen": (
+        17,
+        Bug("flow.observe.vanished_claims:with_vanished", "if gone else memory", "if () else memory"),
+    ),
+    "what went with its purchase's answer": (
+        36,
+        Bug("flow.cycle.recovery:_with_unheard", "if pool is not None and", "if () and pool is not None and"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("seed", "bug"), DEAF.values(), ids=DEAF)
+def test_a_claim_that_is_gone_and_no_refusal_is_caught(seed: int, bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: nobody hears what Karpenter deletes before its node joined, and it is asked for in its rest."""
-    gone = Bug("flow.observe.vanished_claims:with_vanished", "if gone else memory", "if () else memory")
-    plant(gone, monkeypatch.setattr)
-    with on_karpenter(17, patch=monkeypatch):
-        found = broken(run(17, 16, MORE))
+    plant(bug, monkeypatch.setattr)
+    with on_karpenter(seed, patch=monkeypatch):
+        found = broken(run(seed, 16, MORE))
     assert any("ignored_refusals" in each for each in found)
 
 

@@ -65,6 +65,7 @@ class ChaosKarpenter(KarpenterWorld):
     never: set[str] = field(default_factory=set)
     vanished: Counter[str] = field(default_factory=Counter)
     claim_of: dict[str, str] = field(default_factory=dict)
+    given_up: set[str] = field(default_factory=set)
     dry: Counter[str] = field(default_factory=Counter)
     asked_s: dict[str, Seconds] = field(default_factory=dict)
     refused_s: dict[str, Seconds] = field(default_factory=dict)
@@ -132,6 +133,7 @@ class ChaosKarpenter(KarpenterWorld):
         """By its deadline; some machines stay a while, and bill."""
         launched = claim["metadata"]["name"] in self.machines
         self.draining = launched and self.dice.random() < 0.3
+        self.given_up |= {self.machines[claim["metadata"]["name"]]} if launched else set()
         self.vanished[_pool_of(claim)] += not launched
         self._note_refused(claim)
         super().give_up(claim)
@@ -218,7 +220,8 @@ class KarpenterHazard(NamingHazard):
         if karpenter.asked_too_soon(pool, self.looked_s):
             refused = f"{karpenter.in_a_row[pool]} refusals in a row"
             self._invariants.broke("ignored_refusals", f"{pool} is asked for again in its rest after {refused}")
-        return super().grow(pool, to, zone, gate=gate, token=token)
+        with self._invariants.piecemeal(self._hazard.worker):
+            return super().grow(pool, to, zone, gate=gate, token=token)
 
     def _open(self, account: CloudAccount) -> Any:
         source = source_of("kubeconfig-env:TEST", {"TEST": self._aws.kubeconfig()})
@@ -256,6 +259,7 @@ def on_karpenter(seed: int, *, patch: pytest.MonkeyPatch) -> Iterator[list[Chaos
                 opened[id(world)] = made
                 invariants.owed, invariants.vanished = made.owes, made.vanished.__getitem__
                 invariants.late.claims = made.claim_of
+                invariants.late.given_up = invariants.purchases.given_up = made.given_up
             return KarpenterHazard(opened[id(world)], {}, hazard, invariants, off_s)
 
         for module in (setting, deployment):

@@ -7,6 +7,7 @@ them while pods wait that could be served: so most is bought amid faults.
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -33,6 +34,14 @@ LOOKED = ("done", "seen", "stopped", "nothing")
 """How an answer ends whose worker looked at all that is lit."""
 ELSEWHERE = ("alert_fanout", "billing_tick")
 """They tell and meter: what they answer ends no look."""
+NOTICES = "spot_interruption"
+"""It sees to single nodes, and to no budget, where it makes no decision."""
+
+
+def is_look(function: str, answer: Mapping[str, object]) -> bool:
+    """Whether an answer ends a look at all that is lit."""
+    elsewhere = function in ELSEWHERE or (function == NOTICES and not answer.get("decision"))
+    return answer.get("outcome") in LOOKED and not elsewhere
 
 
 class SeedResult(NamedTuple):
@@ -208,7 +217,7 @@ class Process(Worker):
         if delivery.meters:
             spend = at.invariants.spend
             (spend.note_look if answer.status == 200 else spend.broke_off)(self.began_s, at.world.now_s)
-        if answer.body.get("outcome") in LOOKED and delivery.function not in ELSEWHERE:
+        if is_look(delivery.function, answer.body):
             at.looked_s.append(at.world.now_s)
         if answer.status == 500:
             at.invariants.broke("internal_errors", f"{delivery.function} answered {answer.body}")

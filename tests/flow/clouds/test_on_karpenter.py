@@ -12,11 +12,12 @@ import pytest
 from karpenter_claims import KarpenterWorld, claim_pools, on_claims
 from stage import Stage
 
-from pilotlight.errors import Retry
+from pilotlight.errors import Conflict, Retry
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.records import ledger
+from pilotlight.ports.state import State
 from pilotlight.state_schema.billing_records import HOLD
 from pilotlight.units import HOUR
 from pilotlight.world.faults import Faults
@@ -270,3 +271,61 @@ def test_a_node_pool_that_is_opened_is_left_alone() -> None:
         answer = stage.event(stage.submit("a"))
         assert server.lines(POST) == []
         assert "limits nvidia.com/gpu to 0" in str(answer)
+
+
+def test_claims_that_are_gone_before_their_lost_answers_are_looked_for_rest_as_refusals_do() -> None:
+    """Events are forbidden: the first such is asked for once more, then the offering rests longer after each."""
+    with on_karpenter(budgets=(BUDGET,)) as (stage, server):
+        server.events = "never"
+        stage.world.set_faults(Faults(shortage=1.0))
+        for _ in range(60):
+            server.fail("cut", on=POST)
+        with suppress(Retry):
+            stage.event(stage.submit("a", workload_class="batch", run_s=2 * HOUR))
+        looks(stage, server, 60)
+        assert max(tries(server).values()) <= 7
+        (rest,) = [one for one in memory(stage).backoffs if one.offering.startswith("one/")]
+        assert "answers are lost" in rest.why
+
+
+def test_a_lost_answer_whose_refusal_is_heard_counts_once() -> None:
+    """Its Event is told before it is given up for lost: the offering rests by the first refusal alone."""
+    with on_karpenter(budgets=(BUDGET,)) as (stage, server):
+        stage.world.set_faults(Faults(shortage=1.0))
+        server.fail("cut", on=POST)
+        with suppress(Retry):
+            stage.event(stage.submit("a", workload_class="batch", run_s=2 * HOUR))
+        stage.world.set_faults(Faults())
+        looks(stage, server, 4)
+        (rest,) = [one for one in memory(stage).backoffs if one.offering.startswith("one/")]
+        assert (rest.tries, "answers are lost" in rest.why) == (1, False)
+
+
+class Overtaken:
+    """A store in which another writes the memory while a claim is posted: the write after that finds it changed."""
+
+    def __init__(self, inner: State, server: KarpenterWorld) -> None:
+        self._inner, self._server, self._posts = inner, server, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: float | None = None) -> int:
+        """Write, but for the first memory after each post."""
+        posts = len(self._server.lines(POST))
+        if key.startswith("memory/") and posts > self._posts:
+            self._posts = posts
+            raise Conflict("another version is there")
+        return self._inner.put(key, value, if_version=if_version, ttl_s=ttl_s)
+
+
+def test_claims_whose_poster_was_overtaken_before_it_wrote_their_names_rest_as_refusals_do() -> None:
+    """Its step is done and its claim is gone: the offering rests longer after each, from the second on."""
+    with on_karpenter(budgets=(BUDGET,)) as (stage, server):
+        server.events = "never"
+        stage.deps = replace(stage.deps, state=Overtaken(stage.deps.state, server))
+        stage.world.set_faults(Faults(shortage=1.0))
+        with suppress(Retry):
+            stage.event(stage.submit("a", workload_class="batch", run_s=2 * HOUR))
+        looks(stage, server, 60)
+        assert max(tries(server).values()) <= 7

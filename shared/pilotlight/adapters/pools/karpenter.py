@@ -182,7 +182,7 @@ class KarpenterPools:
             refusal=next(iter((*late, *said)), None),
             asked=tuple(map(_asked, live)),
             ended=(*(_ended(claim) for claim in going if not claim.status.node_name), *said),
-            rules=PoolRules(group=self._called(name), closed=_closed(pool), handed_back=_given(pool)),
+            rules=PoolRules(group=self._called(name), closed=_closed(pool), handed_back=_given(pool), forgets=True),
         )
 
     def _is_ours(self, told: ClaimEvent, pool: str) -> bool:

@@ -66,6 +66,7 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
     names_zone: bool = False  # It has several zones, and each purchase must name its own.
     flex_start: bool = False  # Its nodes are of flex-start.
     queues: bool = False  # Its nodes come by its cloud's queue, by whose autoscaler too.
+    forgets: bool = False  # What was asked for and refused is gone from it, as what was never asked for.
 
 
 class PoolState(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,6 +23,7 @@ from pilotlight.flow.observe.snapshot import Snapshot, without_going
 from pilotlight.flow.records import call_steps, ledger, node_marks
 from pilotlight.flow.records.call_steps import Overtaken, Sending
 from pilotlight.flow.records.lease import Lease
+from pilotlight.flow.records.memory_updates import note_lost
 from pilotlight.ports.clouds import NamingPools
 
 CAME: tuple[StepState, ...] = ("done", "denied", "unknown")
@@ -68,7 +69,7 @@ def settle_left(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> tuple[S
     """
     _settle_calls(deps, snapshot, left)
     snapshot = without_going(deps, snapshot)
-    turned = _turned(deps, snapshot, left)
+    turned = _with_unheard(deps, snapshot, left, _turned(deps, snapshot, left))
     left = [one for one in left if not _close(deps, one)]
     return _with_open(deps, snapshot, turned, [(one.record, step) for one in left for step in _sent(one)]), left
 
@@ -163,6 +164,30 @@ def _opened(record: Record, step: CallStep, opened: Container[str]) -> bool:
     verdict = record.plan.calls[step.n]
     ours = isinstance(verdict, NodeVerdict) and verdict.registered and not verdict.forced
     return ours and step.target in opened
+
+
+def _with_unheard(deps: Deps, snapshot: Snapshot, left: Sequence[Left], memory: Memory) -> Memory:
+    """The memory with purchases whose nodes are gone, where a refusal leaves no trace: their answers were lost, or who
+    heard them was overtaken before it wrote their names."""
+    forget = {pool.name: pool for pool in snapshot.pools if pool.rules is not None and pool.rules.forgets}
+    for one in left:
+        for sending in one.sendings:
+            step, pool = sending.step, forget.get(sending.step.pool)
+            if pool is not None and step.sent_at is not None and _unheard(deps, memory, pool, one.record, sending):
+                memory = note_lost(memory, step.target, step.sent_at, snapshot.now)
+    return memory
+
+
+def _unheard(deps: Deps, memory: Memory, pool: PoolState, record: Record, sending: Sending) -> bool:
+    """True where a purchase has fewer nodes than it asked for. Of names that were written each is heard by itself."""
+    step, asked = sending.step, record.steps[sending.step.n].count
+    if step.call != "grow" or step.state not in ("done", "unknown"):
+        return False
+    if step.state == "unknown":
+        return step.count < asked
+    there = {one.name for one in pool.asked}
+    written = any(one.name not in there for one in memory.asked.get(pool.name, ()))
+    return not written and (_named(deps, record, sending) or 0) < asked
 
 
 def _turned(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> Memory:

@@ -37,6 +37,7 @@ FLOOR = timedelta(days=1)
 FLAPS, FLAP_WINDOW = 3, timedelta(hours=1)
 
 
+LOST = "its answers are lost, and what was asked for is not there"
 LATE: dict[str, type[Denied]] = {"no-capacity": NoCapacity, "quota": QuotaExceeded, "other": Denied}
 
 
@@ -177,6 +178,18 @@ def note_refusal(
     began = old.short_since if old and tries > 1 else now
     short_since = began if isinstance(no, NoCapacity) else None
     return _resting(memory, offering, rest_s, str(no), now, tries, short_since)
+
+
+def note_lost(memory: Memory, offering: str, sent_at: datetime, now: datetime) -> Memory:
+    """An answer was lost and nothing is there, where refusals leave no trace: the second in a row counts as a refusal.
+
+    The first rests nothing. One that was heard since it was sent is noted already.
+    """
+    old = next((b for b in memory.backoffs if b.offering == offering), None)
+    if old is None or (now - old.until).total_seconds() >= MOST_REST_S:
+        return _resting(memory, offering, 0.0, LOST, now, 1)
+    heard = old.at is not None and old.at >= sent_at
+    return memory if heard else note_refusal(memory, offering, Denied(LOST), now)
 
 
 def never_ready(memory: Memory, offering: str, why: str, now: datetime) -> Memory:

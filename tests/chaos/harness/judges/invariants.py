@@ -134,6 +134,7 @@ class Invariants:
         self._outbox: dict[str, Outgoing] = {}
         self._cordons: dict[str, Seconds] = {}
         self._late: dict[str, str] = {}
+        self._piecemeal: set[str] = set()
         self.amid = 0
         """Launches before the faults stopped."""
         self.apart: Counter[Apart] = Counter()
@@ -144,6 +145,18 @@ class Invariants:
         """A worker stands still after its last check and before the first byte: what that request does comes late."""
         with self._lock:
             self._late[worker] = call
+
+    @contextmanager
+    def piecemeal(self, worker: str) -> Iterator[None]:
+        """Around a call of a worker that asks for each node by itself: where it comes late, all of it does."""
+        with self._lock:
+            self._piecemeal.add(worker)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._piecemeal.discard(worker)
+                self._late.pop(worker, None)
 
     @contextmanager
     def trying_again(self, worker: str) -> Iterator[None]:
@@ -205,7 +218,7 @@ class Invariants:
                 yield
             finally:
                 nodes = tuple(node for id, node in self._world.nodes.items() if id not in before)
-                late = self._late.pop(worker, "")
+                late = self._late.get(worker, "") if worker in self._piecemeal else self._late.pop(worker, "")
                 if nodes and late:
                     self.apart["late_launches"] += len(nodes)
                     self.purchases.came_late(pool, nodes)

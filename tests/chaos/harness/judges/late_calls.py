@@ -26,6 +26,8 @@ class LateCalls:
         self._ended: dict[str, str] = {}
         self.claims: dict[str, str] = {}
         """Nodes' claims, by which people are told of some."""
+        self.given_up: set[str] = set()
+        """Nodes that never joined and that their cloud gave up by itself: each is a refusal, late or not."""
 
     def came(self, nodes: Iterable[str], now_s: Seconds) -> None:
         """A purchase landed late."""
@@ -56,7 +58,11 @@ class LateCalls:
         for node, claim in self.claims.items():
             told[node] = max(told.get(node, 0.0), told.get(claim, 0.0))
         for node, at_s in self._came.items():
-            if node not in self._used and self._ended.get(node) == "released" and told.get(node, 0.0) < at_s - CLOCKS_S:
+            if (
+                node not in self._used | self.given_up
+                and self._ended.get(node) == "released"
+                and told.get(node, 0.0) < at_s - CLOCKS_S
+            ):
                 yield f"{node} came late at {at_s:.1f} s and went back unused, and nobody was told"
         for node, at_s in self._taken.items():
             if told.get(node, 0.0) < at_s - CLOCKS_S:

@@ -29,7 +29,7 @@ class Purchases:
     """Told of every decision, look and launch; ``broke`` is told what is wrong with one.
 
     ``lost`` are pools that lost a node of ours, ``ours`` the nodes that were bought, ``strays`` those of a request
-    that came too late.
+    that came too late, ``given_up`` nodes that never joined and that their cloud ends by itself: they are no room.
     """
 
     def __init__(
@@ -39,6 +39,7 @@ class Purchases:
         self.ours: dict[str, WorldNode] = {}
         self.lost: set[str] = set()
         self.strays: set[str] = set()
+        self.given_up: set[str] = set()
         self._world, self._policy, self._books, self._broke = world, policy, books, broke
         self._decided: dict[str, str] = {}
         self._seen: dict[str, tuple[PodDemand, ...]] = {}
@@ -77,7 +78,8 @@ class Purchases:
         doomed = self._doomed()
         waiting = {d.uid: d for job in (*self._world.pending.values(), *doomed) for d in job.demands}
         starts = {d.uid: job.starts for job in (*self._world.pending.values(), *doomed) for d in job.demands}
-        purchase = self._purchase(mine, pool, zone)
+        more = self._one_more(mine, pool, zone, nodes)
+        purchase = None if more else self._purchase(mine, pool, zone)
         kind: Fault = "double_buys"
         if purchase is not None:
             decision, buy = purchase
@@ -96,6 +98,18 @@ class Purchases:
             self._broke("cap_overruns", f"{worker} launched {', '.join(ids)}: {line}")
         waiting.update({d.uid: d for d in self.seen(worker)})
         self._too_many(worker, pool, zone, list(waiting.values()), kind)
+
+    def _one_more(self, mine: str, pool: str, zone: str, nodes: tuple[WorldNode, ...]) -> bool:
+        """Whether nodes are further ones of a purchase that is on trial already: its call asks for each by itself."""
+        for n, bought in enumerate(self._bought):
+            same = (bought.decision, bought.buy.pool, bought.buy.zone) == (mine, pool, zone)
+            if same and len(bought.nodes) < bought.buy.count:
+                self._bought[n] = bought._replace(nodes=(*bought.nodes, *nodes))
+                self._books.bought(
+                    [one.id for one in nodes], bought.buy.terms[len(bought.nodes) :], self._shortest_s(bought.buy)
+                )
+                return True
+        return False
 
     def _doomed(self) -> list[WorldJob]:
         return [job for node in self._world.nodes.values() if node.doomed_s for job in node.jobs.values()]
@@ -120,7 +134,8 @@ class Purchases:
             again = {uid for uid in both if uid in starts and starts[uid] == earlier.starts.get(uid)}
             # What still boots of a pool that lost a node may be the other purchase's.
             whole = len(earlier.nodes) == earlier.buy.count and earlier.buy.pool not in self.lost
-            if again and whole and all(n.id in self._world.nodes and not n.ready for n in earlier.nodes):
+            boots = self._world.nodes.keys() - self.given_up
+            if again and whole and all(n.id in boots and not n.ready for n in earlier.nodes):
                 who = ", ".join(sorted(again))
                 self._broke(
                     kind,
@@ -155,7 +170,7 @@ class Purchases:
         rules = self._policy.pools[pool]
         machine = self._world.fleet.machine(pool, zone)
         # Not those a pool put in the place of lost ones: nobody asked for them.
-        live = [n for n in self.ours.values() if n.id in self._world.nodes and n.id not in self.strays]
+        live = [n for id, n in self.ours.items() if id in self._world.nodes.keys() - self.strays - self.given_up]
         booting = sum(1 for n in live if n.pool == pool and not n.ready)
         able = sum(
             1 for d in waiting if d.shape.gpu.count <= machine.gpus and self._world.need(d.shape).allows(machine)

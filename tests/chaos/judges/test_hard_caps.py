@@ -15,6 +15,7 @@ from harness.judges.hard_caps import passed, unseen
 from harness.judges.invariants import Invariants
 from harness.judges.strangers_books import StrangersBooks
 from harness.scene import CATALOG, START
+from harness.serial_run import is_look
 
 from pilotlight.facts.money.budgets import Terms
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
@@ -89,6 +90,21 @@ def test_what_nobody_could_know_of_is_beyond_a_hard_budget(unread: tuple[str, fl
 def test_a_cluster_at_which_no_look_ends_is_unseen() -> None:
     """Workers that die one after the other see to no budget; two looks a few minutes apart do."""
     assert list(unseen((60.0, 300.0, 1500.0), 1600.0)) == [Outage("cluster", 300.0, 1500.0)]
+
+
+@pytest.mark.parametrize(
+    ("function", "answer", "ends"),
+    [
+        ("capacity_reconcile", {"outcome": "seen", "decision": ""}, True),
+        ("capacity_reconcile", {"outcome": "at-work", "decision": ""}, False),
+        ("spot_interruption", {"outcome": "done", "decision": ""}, False),
+        ("spot_interruption", {"outcome": "done", "decision": "01795179966231-5856601e"}, True),
+        ("billing_tick", {"outcome": "done", "decision": ""}, False),
+    ],
+)
+def test_a_notice_that_decides_nothing_ends_no_look(function: str, answer: dict[str, object], ends: bool) -> None:
+    """That an interruption goes on, or was heard before, is said without a look at the budgets' nodes."""
+    assert is_look(function, answer) is ends
 
 
 POLICY = Policy(
