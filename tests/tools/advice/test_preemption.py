@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import run_lengths as bench
 from pilotlight.decide.demand.run_lengths import ENOUGH
-from pilotlight.tools.advice.preemption import Work, should_preempt
+from pilotlight.decide.interruption.preemption import Work, should_preempt
 from pilotlight.tools.advice.run_quantiles import KEPT, RunLengths, measure_error
 
 PRICE = Decimal("3.06")

@@ -20,6 +20,8 @@ from pilotlight.facts.interruption.interruption import (
     LEAD_S,
     NOTICE_S,
     OFF_HOURS,
+    PODS_LEAVE,
+    PREEMPTION,
     RENEW,
     SICK,
     STOP_KINDS,
@@ -136,7 +138,7 @@ def drain_moves(
     moves: list[Move] = []
     for group in leaving:
         moves += _of_group(found, group, end, found.begin + timedelta(seconds=boot_s), now)
-    if found.kind == UNFUNDED:
+    if found.kind in PODS_LEAVE:
         stays = Move(at=found.begin, do="uncordon", subject=node.name, why="they left, and the node stays")
         return _in_order(moves if leaving else (stays,), now)
     first = min((m.at for m in moves if m.do == "evict"), default=found.begin)
@@ -189,7 +191,7 @@ def _of_group(found: Interruption, group: Movers, end: datetime, ready: datetime
     first = group.pods[0]
     asked = max((found.asked[p.key] for p in group.pods if p.key in found.asked), default=None)
     start = found.begin
-    if end - start > timedelta(seconds=LONG_S) and found.kind != UNFUNDED:
+    if end - start > timedelta(seconds=LONG_S) and found.kind not in PODS_LEAVE:
         leaves = min(ready, end - timedelta(seconds=group.grace_s + TICK_S))
         start = max(start, leaves - timedelta(seconds=group.takes_s))
     safe = (asked or max(start, now)) + timedelta(seconds=group.takes_s)
@@ -197,6 +199,8 @@ def _of_group(found: Interruption, group: Movers, end: datetime, ready: datetime
     moves: list[Move] = []
     doubted = found.truth == "unverified"
     saves = bool(group.takes_s) and safe <= end
+    if found.kind == PREEMPTION and not saves:
+        return []  # Nobody gives way without having saved.
     if saves:
         at, why = _saved_at(group, asked) or safe, f"its checkpoint is safe; {cents(group.usd)} were at risk"
         moves += [

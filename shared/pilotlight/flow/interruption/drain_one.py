@@ -24,9 +24,10 @@ from pilotlight.facts.interruption.interruption import (
     GONE,
     OFF_HOURS,
     OUR_OWN,
+    PODS_LEAVE,
+    PREEMPTION,
     STILL_THERE,
     STOP_KINDS,
-    UNFUNDED,
     Interruption,
     Move,
     RescueOutcome,
@@ -58,7 +59,7 @@ class NodeDrain(Saving):
     def go(self) -> None:
         """Every step that is due."""
         node = self.view.node_of(self.found.instance, self.found.node)
-        if self.found.kind == UNFUNDED and self._is_out_of_date(node):
+        if self.found.kind in PODS_LEAVE and self._is_out_of_date(node):
             self._end("stayed")  # The next look judges anew.
         else:
             self._step(node)
@@ -68,9 +69,20 @@ class NodeDrain(Saving):
 
     def _is_out_of_date(self, node: Node | None) -> bool:
         """True where pods that were to leave alone do not any more: nobody acts there, or their time was over."""
+        if self.found.kind == PREEMPTION:
+            return self._is_called_off(node)
         last, later = (self.found.deadline or self.now) + timedelta(seconds=TICK_S), self.found.later
         last = min(last, later.begin) if later is not None and later.kind not in AT_LEISURE else last
         return node is None or self.now >= last or self.deps.mode_of(self.found.pool) != "act"
+
+    def _is_called_off(self, node: Node | None) -> bool:
+        """True where nobody is to give way any more; the record says why."""
+        from pilotlight.flow.interruption.preempting import called_off
+
+        why = called_off(self.deps, self.found, node, self.view, self.now)
+        if why:
+            self._note(why=f"{self.found.why}; called off: {why}")
+        return bool(why)
 
     def _step(self, node: Node | None) -> None:
         if self.found.deadline is None and self.found.until is None:
@@ -150,7 +162,7 @@ class NodeDrain(Saving):
 
     def _is_left(self, node: Node, due: Sequence[Move]) -> bool:
         """True where a verified order has made all pods leave."""
-        ends = self.found.truth == "verified" and self.found.kind != UNFUNDED
+        ends = self.found.truth == "verified" and self.found.kind not in PODS_LEAVE
         evicts = ends and any(move.do == "evict" for move in due)
         return evicts and not self.found.is_over and self._empty(node) and self._drained(node)
 
@@ -164,7 +176,7 @@ class NodeDrain(Saving):
         return min(later, default=None)
 
     def _last(self, move: Move, node: Node) -> None:
-        if move.do == "uncordon" and self.found.kind == UNFUNDED:
+        if move.do == "uncordon" and self.found.kind in PODS_LEAVE:
             self._end("stayed")
         elif move.do == "uncordon":
             self._try(partial(self._uncordon, node.name))
@@ -215,7 +227,7 @@ class NodeDrain(Saving):
     @property
     def holds_room(self) -> bool:
         """True where room was asked for its pods, who have not all left for it yet: it is nobody else's."""
-        found, asks_for_none = self.found, (*STOP_KINDS, OFF_HOURS, UNFUNDED)
+        found, asks_for_none = self.found, (*STOP_KINDS, OFF_HOURS, *PODS_LEAVE)
         return found.replaced and not found.is_over and found.kind not in asks_for_none
 
     def _who_hold_room(self) -> "Sequence[NodeDrain]":

@@ -14,7 +14,16 @@ import msgspec
 from pilotlight.decide.interruption.drain_plan import MARGIN_S, assumed_saved, drain_moves, room_for
 from pilotlight.errors import BadRequest, Busy, Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering
-from pilotlight.facts.interruption.interruption import AT_LEISURE, BACK, STOP_KINDS, UNFUNDED, Interruption, Move
+from pilotlight.facts.interruption.interruption import (
+    AT_LEISURE,
+    BACK,
+    PODS_LEAVE,
+    PREEMPTION,
+    STOP_KINDS,
+    UNFUNDED,
+    Interruption,
+    Move,
+)
 from pilotlight.facts.labels import CHECKPOINT_NOW, MOVED
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.deps import Deps
@@ -172,6 +181,8 @@ class Saving:
     def _may_evict(self, pod: BoundPod, move: Move) -> bool:
         if self.deps.mode_of(self.found.pool) != "act":
             return False
+        if self.found.kind == PREEMPTION:  # Without a cordon: the pod that waits is bound in its place.
+            return pod.key in self.found.asked
         if self.found.kind in AT_LEISURE:  # Nothing ends it: who cannot move yet goes on working.
             if self.found.kind == BACK:
                 in_time = self.found.until is not None and self.now < self.found.until and not self.found.is_over
@@ -204,7 +215,7 @@ class Saving:
         return msgspec.structs.replace(pod, checkpointed_at=assumed_saved(pod, self.found.asked, self.now))
 
     def _said(self) -> str:
-        if self.found.kind == UNFUNDED:
+        if self.found.kind in PODS_LEAVE:
             return f"save now: this pod leaves {self.found.node}: {self.found.why}"
         when = f"at {self.found.deadline:%H:%M:%S} UTC" if self.found.deadline else "perhaps soon"
         return f"save now: {self.found.node or self.found.instance} goes {when} ({self.found.kind})"
@@ -214,7 +225,7 @@ class Saving:
             capped = self.found.kind == "hard-cap"
             ends = "what its budget holds for its node ends" if capped else "its class's max_runtime ends"
             return f"evicted by Pilotlight: {ends} ({self.found.why})"
-        if self.found.kind == UNFUNDED:
+        if self.found.kind in PODS_LEAVE:
             return f"evicted by Pilotlight: {self.found.why}"
         room = "room was asked for before" if self.found.replaced else "room comes after it"
         where = self.found.node or self.found.instance

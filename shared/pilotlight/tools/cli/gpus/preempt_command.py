@@ -46,8 +46,8 @@ def preempt(
 
     Example: [bold]pilotlight preempt ml/train-0 --context prod --trace ours.csv.gz[/bold]
     """
+    from pilotlight.decide.interruption.give_way import give_way
     from pilotlight.flow.cycle.planning import preview
-    from pilotlight.tools.advice.give_way import give_way
     from pilotlight.tools.cli.start.plan_command import (
         REMEMBERS_NOTHING,
         decide,
@@ -94,7 +94,7 @@ def _known(path: Path) -> "RunLengths":
 def _nothing(pod: str, decided: "Plan") -> str:
     """Why there is no advice."""
     if not pod:
-        from pilotlight.tools.advice.give_way import short_of
+        from pilotlight.decide.interruption.give_way import short_of
 
         if short := short_of(decided):
             waits = ", ".join(sorted({name for group in short for name in group.pods})[:SHOWN])

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from pilotlight.tools.advice.give_way import GiveWay, TimeLeft
+from pilotlight.decide.interruption.give_way import GiveWay, TimeLeft
 from pilotlight.units import cents, human
 
 SHOWN = 3

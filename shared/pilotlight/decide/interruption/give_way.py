@@ -1,10 +1,10 @@
-"""Which running pod could give way to one that waits for money or capacity: advice with its figures, never an act.
+"""Which running pod could give way to one that waits for money or capacity, and which of them consent to it.
 
 A pod is weighed against every running pod whose place would hold it, by ``preemption.should_preempt``. In doubt nothing
 gives way: what waits is taken at its long side (P90), what runs at its median, by runs of a trace, else by those that
 the look remembers of their kind or class. Where few are known, both are the mean of their kind, as the purchase takes
-it. Of a pod on the same node only GPUs are counted where its CPU and memory are not known: then the node's whole room
-is taken.
+it; one that waits, and names its longest run, is taken at that. Of a pod on the same node only GPUs are counted where
+its CPU and memory are not known: then the node's whole room is taken.
 """
 
 from collections import defaultdict
@@ -12,12 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
-from pilotlight.decide.demand.run_lengths import expected_run_s, run_quantiles
+from pilotlight.decide.demand.run_lengths import ALL, Foretold, expected_run_s, run_quantiles
 from pilotlight.decide.fit.fit import Allowed, Bin, of_node, pods_that_fit
+from pilotlight.decide.interruption.drain_plan import moves_on
+from pilotlight.decide.interruption.preemption import Work, should_preempt
 from pilotlight.decide.money.economics import RESTORE_S
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.decisions import Plan
@@ -25,17 +27,24 @@ from pilotlight.facts.memory import Memory
 from pilotlight.facts.place.pod_verdicts import Code, PodGroup
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import GpuRequest, PodDemand, PodShape, WorkloadClass
-from pilotlight.tools.advice.preemption import Work, should_preempt
-from pilotlight.tools.advice.run_groups import ALL
-from pilotlight.tools.advice.run_quantiles import RunLengths
 from pilotlight.units import MILLI_PER_GPU, Seconds, Usd, UsdPerHour, count_of
 
 SHORT: tuple[Code, ...] = ("cap", "budget", "unpaid", "step", "quota", "backoff", "zone", "paid", "spot-share")
 """Why pods wait whom another could help: a cap, a budget, or capacity that cannot be had."""
+PASSES: tuple[Code, ...] = ("step",)
+"""Waits among these that the next look may end: for them nobody is preempted."""
 MOST = 50
 """Running pods that are weighed for one that waits: those of the lowest priority, with the fewest GPUs."""
 ENDLESS = ("serving", "notebook")
 """Classes whose pods do not end by themselves."""
+
+
+class RunsKnown(Protocol):
+    """Runs that ended, by group."""
+
+    def foretold(self, groups: Sequence[str], ran_s: Seconds = 0.0) -> Foretold | None:
+        """Forecast of one more run of the first group that knows enough; None where none does."""
+        ...
 
 
 class TimeLeft(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +53,7 @@ class TimeLeft(msgspec.Struct, frozen=True, kw_only=True):
     p50_s: Seconds
     p90_s: Seconds
     by: str
+    known: bool = True  # False where only a mean says so, of a pod that names no longest run.
 
 
 class GiveWay(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +74,16 @@ class GiveWay(msgspec.Struct, frozen=True, kw_only=True):
     why: str  # The verdict's reason, in words.
     waiting_usd: Usd | None = None  # Dollars where the pod waits on.
     preempting_usd: Usd | None = None  # Dollars where it takes the place at once.
+    consents: bool = (
+        False  # True where the class of the running pod says `may_move: [preempt]`, and it saves when asked.
+    )
+    pod_uid: str = ""  # Of the pod that waits.
+    running_uid: str = ""  # Of the pod that runs.
+
+    @property
+    def acts(self) -> bool:
+        """True where it is preempted, once its pool acts: it should give way, it consents, and the need is known."""
+        return self.give_way and self.consents and self.needs is not None and self.needs.known
 
 
 def short_of(plan: Plan) -> list[PodGroup]:
@@ -77,24 +97,29 @@ def give_way(
     memory: Memory,
     policy: Policy,
     now: datetime,
-    known: RunLengths | None = None,
+    known: RunsKnown | None = None,
     named: str = "",
+    *,
+    consenting: bool = False,
 ) -> list[GiveWay]:
     """For the first pod of each shape that waits so, or the one that is ``named`` (by namespace and name, name or uid),
-    each running pod whose place would do; those that could give way first.
+    each running pod whose place would do; those that could give way first. ``consenting``: only those who consent,
+    and only where the wait does not pass by itself.
     """
     waiting = {pod.uid: pod for pod in view.pending if not named or named in (pod.full_name, pod.name, pod.uid)}
     pods = [
         (group, pod)
         for group in short_of(plan)
-        if (pod := next((waiting[uid] for uid in group.uids if uid in waiting), None)) is not None
+        if not (consenting and group.code in PASSES)
+        and (pod := next((waiting[uid] for uid in group.uids if uid in waiting), None)) is not None
     ]
     if not pods:
         return []
     prices = {node.node: node.usd_per_hour for node in plan.nodes}
-    lengths, allowed = _Lengths(memory, known or RunLengths(), now), Allowed()
+    lengths, allowed = _Lengths(memory, known, now), Allowed()
     places = sorted(
-        _places(view.nodes, prices, lengths), key=lambda one: (one.priority, one.gpus, one.name, one.node.name)
+        (one for one in _places(view.nodes, prices, lengths) if not consenting or _consents(one, policy)),
+        key=lambda one: (one.priority, one.gpus, one.name, one.node.name),
     )
     found = []
     for group, pod in pods:
@@ -107,7 +132,7 @@ def give_way(
 class _Lengths:
     """Run lengths of pods, by a trace's runs, else by what the look remembers of their kind."""
 
-    def __init__(self, memory: Memory, known: RunLengths, now: datetime) -> None:
+    def __init__(self, memory: Memory, known: RunsKnown | None, now: datetime) -> None:
         self._memory, self._known, self.now = memory, known, now
 
     def of_waiting(self, pod: PodDemand) -> TimeLeft | None:
@@ -128,14 +153,17 @@ class _Lengths:
         if workload_class in ENDLESS:
             return TimeLeft(p50_s=most, p90_s=most, by="its deadline") if max_run_s else None
         kind = PodShape(gpu=gpu, workload_class=_class(workload_class), team=teams[0])
-        found = self._known.foretold(_groups(teams, gpu), ran_s) or run_quantiles(self._memory, kind, ran_s)
+        found = self._known.foretold(_groups(teams, gpu), ran_s) if self._known is not None else None
+        found = found or run_quantiles(self._memory, kind, ran_s)
         if found is not None:
             half, long = (min(most, max(0.0, length - ran_s)) for length in found.lengths_s)
             longer = " that ran longer" if ran_s else ""
             return TimeLeft(p50_s=half, p90_s=long, by=f"{count_of(found.runs, 'run')} of {found.group}{longer}")
         mean = min(most, expected_run_s(self._memory, kind, self.now))
         by = "the mean of its kind" if self._memory.ran else "what is typical: no runs are known"
-        return TimeLeft(p50_s=mean, p90_s=mean, by=by)
+        if max_run_s and not ran_s:
+            return TimeLeft(p50_s=mean, p90_s=most, by=f"{by}, and its longest run")
+        return TimeLeft(p50_s=mean, p90_s=mean, by=by, known=False)
 
 
 def _class(name: str) -> WorkloadClass:
@@ -240,7 +268,19 @@ def _weighed(pod: PodDemand, waits: str, place: _Place, needs: TimeLeft | None, 
         why=why,
         waiting_usd=waiting_usd,
         preempting_usd=preempting_usd,
+        consents=_consents(place, policy),
+        pod_uid=pod.uid,
+        running_uid=place.pods[0].uid,
     )
+
+
+def _consents(place: _Place, policy: Policy) -> bool:
+    return all(consents(pod, policy) for pod in place.pods)
+
+
+def consents(pod: BoundPod, policy: Policy) -> bool:
+    """True for a pod whose class consents to be preempted, and which saves when it is asked: no other is touched."""
+    return pod.checkpoint_takes_s > 0 and moves_on(pod, policy, "preempt")
 
 
 def _judged(

@@ -1,4 +1,4 @@
-"""Preemption of work that runs by work that waits: advice with its reasons; nothing is preempted here.
+"""Preemption of work that runs by work that waits: whether one should give way, with reasons and both costs.
 
 Article 003's rule, corrected: never for the same or a higher priority, and only where the one that waits is short
 beside what the other has left (under 0.3 of it). Beside the rule stand both costs: what waiting costs the one, and what

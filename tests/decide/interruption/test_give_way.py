@@ -8,11 +8,11 @@ import msgspec
 import pytest
 from small_fleet import NOW, T4, node, offering, plan, pod, policy
 
+from pilotlight.decide.interruption.give_way import MOST, GiveWay, give_way
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Taint
 from pilotlight.facts.memory import Memory, Ran
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, Toleration
-from pilotlight.tools.advice.give_way import MOST, GiveWay, give_way
 from pilotlight.tools.advice.run_quantiles import RunLengths
 from pilotlight.tools.report.texts.give_way_text import lines
 
