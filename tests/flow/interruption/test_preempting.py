@@ -1,18 +1,26 @@
 """Preemption by consent: a pod saves and leaves for one of a higher priority that waits; told, and at most once."""
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
+import msgspec
 import pytest
 from stage import Stage
 
+from pilotlight.adapters.state.memory import MemoryState
+from pilotlight.decide.offers.offerings import offerings
+from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.labels import CHECKPOINT_NOW
 from pilotlight.facts.memory import Memory, Ran
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.cycle.planning import preview
+from pilotlight.flow.interruption.drain_all import carry_on
 from pilotlight.state_schema.decision_records import MEMORY
 from pilotlight.tools.glance.drained_nodes import with_drains
 from pilotlight.tools.report.texts.interruption_text import is_about, lines
@@ -20,15 +28,57 @@ from pilotlight.units import HOUR, Seconds
 from pilotlight.world.world_cluster import WorldCluster
 
 
+class Dead(Exception):
+    """The process is gone."""
+
+
 class Counting(WorldCluster):
-    """Counts the evictions that are asked for."""
+    """Counts the evictions that are asked for; the process dies at a call once, before or ``after`` its effect."""
 
     evicted: list[str]
+    owner, dies, after = "", "", False
+
+    def observe(self) -> ClusterView:
+        """What runs has that owner."""
+        view = super().observe()
+        nodes = (
+            msgspec.structs.replace(n, pods=tuple(msgspec.structs.replace(p, owner=self.owner) for p in n.pods))
+            for n in view.nodes
+        )
+        return msgspec.structs.replace(view, nodes=tuple(nodes)) if self.owner else view
 
     def evict(self, namespace: str, pod: str, uid: str, grace_s: Seconds | None = None) -> None:
         """One more."""
         self.evicted.append(pod)
-        super().evict(namespace, pod, uid, grace_s)
+        self._call("evict", partial(super().evict, namespace, pod, uid, grace_s))
+
+    def tell(self, namespace: str, name: str, reason: str, message: str, change: str = "") -> None:
+        """An Event, or an end."""
+        self._call("tell", partial(super().tell, namespace, name, reason, message, change))
+
+    def _call(self, call: str, effect: Callable[[], None]) -> None:
+        if self.dies != call:
+            return effect()
+        self.dies = ""
+        if self.after:
+            effect()
+        raise Dead
+
+
+class Dying(MemoryState):
+    """A store at whose ``at``-th write the process dies, before or ``after`` its effect; 0 is never."""
+
+    at, after = 0, False
+
+    def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: Seconds | None = None) -> int:
+        """Write, or die."""
+        self.at -= 1
+        if self.at == 0 and not self.after:
+            raise Dead
+        version = super().put(key, value, if_version=if_version, ttl_s=ttl_s)
+        if self.at == 0:
+            raise Dead
+        return version
 
 
 class Full(Stage):
@@ -47,7 +97,8 @@ class Full(Stage):
         super().__init__(pools=pools, classes=classes, value_of_wait=Decimal(5))
         self.cluster = Counting(self.world)
         self.cluster.evicted = []
-        self.deps = replace(self.deps, cluster=self.cluster)
+        self.state = Dying(self.world.clock)
+        self.deps = replace(self.deps, cluster=self.cluster, state=self.state)
         ten = Ran(ended=12, ended_s=120 * HOUR, lengths=(round(10 * HOUR),) * 12)
         MEMORY.put(self.deps.state, "c", Memory(ran={"training//1": ten}))
         self.add("long", 10 * HOUR, workload_class="training", takes_s=takes_s, **traits)
@@ -79,6 +130,11 @@ class Full(Stage):
     def said(self) -> list[Any]:
         """What was told of interruptions."""
         return [alert for alert in self.alerts if alert.kind == "interruption"]
+
+    @property
+    def cut(self) -> list[str]:
+        """Jobs that were stopped before their end, each as often as that."""
+        return [stop["job"] for stop in self.events("stop") if stop["reason"] != "done"]
 
     def most(self, minutes: int) -> int:
         """Play so long: the most nodes there were."""
@@ -164,3 +220,119 @@ def test_nobody_leaves_where_there_is_room_for_another_node() -> None:
     stage.urgent()
     assert stage.most(10) == 2
     assert (stage.said, stage.cluster.evicted) == ([], [])
+
+
+def test_a_pod_is_not_asked_twice_in_a_day() -> None:
+    """Neither it nor what its owner makes in its place; a day later it is."""
+    stage = Full()
+    stage.urgent()
+    stage.most(30)
+    assert (stage.cluster.evicted, stage.running) == (["long"], ["long-r1"])
+    stage.urgent("again")
+    stage.most(60)
+    assert (stage.cluster.evicted, stage.running) == (["long"], ["long-r1"])
+
+
+def test_owners_are_asked_once_a_day_whatever_the_node() -> None:
+    """A Job's new pod on a node from which nothing was moved is left alone."""
+    stage = Full(pool={"max": 2})
+    stage.add("other", 10 * HOUR, workload_class="training", takes_s=20.0)
+    stage.minutes(10)
+    assert sorted(stage.running) == ["long", "other"]
+    stage.cluster.owner = "Job/train"
+    stage.urgent()
+    stage.most(15)
+    stage.urgent("again")
+    stage.most(60)
+    assert len(stage.cluster.evicted) == 1
+
+
+def test_it_is_called_off_where_the_one_that_waits_is_gone_before_the_checkpoint_is_safe() -> None:
+    """Nobody is evicted, and that is told."""
+    stage = Full(takes_s=300.0)
+    stage.urgent()
+    stage.most(2)
+    assert len(stage.said) == 1
+    (short,) = [job for job in stage.world.pending.values() if job.demands[0].name == "short"]
+    stage.world.delete(short)
+    stage.most(15)
+    assert (stage.cluster.evicted, stage.running) == ([], ["long"])
+    assert "called off: ml/short waits no more" in stage.said[-1].why
+    assert stage.said[-1].resolved
+
+
+def test_it_is_called_off_where_a_node_is_bought_for_the_one_that_waits() -> None:
+    """A person raises the cap meanwhile."""
+    stage = Full(takes_s=300.0)
+    stage.urgent()
+    stage.most(2)
+    pools = {"one": msgspec.structs.replace(stage.deps.policy.pools["one"], max=2)}
+    policy = msgspec.structs.replace(stage.deps.policy, pools=pools)
+    stage.deps = replace(stage.deps, policy=policy, offerings=offerings(policy, stage.catalog)[0])
+    stage.most(8)
+    assert (stage.cluster.evicted, sorted(stage.running)) == ([], ["long", "short"])
+    assert "called off: a node comes for ml/short" in stage.said[-1].why
+
+
+def test_it_is_called_off_where_consent_is_withdrawn() -> None:
+    """Who takes `preempt` out of the policy keeps the pod that was asked."""
+    stage = Full(takes_s=300.0)
+    stage.urgent()
+    stage.most(2)
+    stage.deps = replace(stage.deps, policy=msgspec.structs.replace(stage.deps.policy, classes={}))
+    carry_on(stage.deps)
+    stage.most(15)
+    assert (stage.cluster.evicted, stage.running) == ([], ["long"])
+    assert "called off: its class does not consent any more" in stage.said[-1].why
+
+
+def test_a_disruption_budget_that_appears_keeps_its_pod() -> None:
+    """It was asked, its eviction is refused, and half an hour later it is called off: it is never deleted."""
+    stage = Full()
+    stage.world.evictions.disruptions["ml"] = 0
+    stage.urgent()
+    stage.most(60)
+    assert stage.running == ["long"]
+    assert "called off: it has not left within half an hour" in stage.said[-1].why
+
+
+def test_after_an_outage_nobody_leaves_on_an_old_checkpoint() -> None:
+    """Ticks stop once it was asked; when they come back the half hour is over, and the pod works on."""
+    stage = Full(takes_s=300.0)
+    stage.urgent()
+    stage.most(2)
+    stage.wait(2 * HOUR)
+    stage.most(5)
+    assert (stage.cluster.evicted, stage.running) == ([], ["long"])
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("at", range(1, 25))
+def test_wherever_a_worker_dies_a_pod_is_evicted_at_most_once(at: int, after: bool) -> None:
+    """At any write of the store, before or after its effect; the urgent one runs all the same, and all of it ends."""
+    stage = Full()
+    stage.urgent()
+    stage.state.at, stage.state.after = at, after
+    for _ in range(40):
+        stage.wait(60)
+        with suppress(Dead):
+            stage.tick()
+    assert stage.cut == ["uid-long"]
+    assert [job.demands[0].name for job in stage.world.finished] == ["short"]
+    assert stage.running == ["long-r1"]
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("call", ["tell", "evict"])
+def test_a_worker_that_dies_at_a_call_to_the_cluster_evicts_at_most_once(call: str, after: bool) -> None:
+    """Before or after its effect: what it did not write is done by the next look, and never to a second pod."""
+    stage = Full()
+    stage.urgent()
+    stage.cluster.dies, stage.cluster.after = call, after
+    for _ in range(40):
+        stage.wait(60)
+        with suppress(Dead):
+            stage.tick()
+    assert stage.cluster.dies == ""
+    assert stage.cut == ["uid-long"]
+    assert stage.running == ["long-r1"]

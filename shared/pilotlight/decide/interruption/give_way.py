@@ -305,7 +305,8 @@ def _judged(
     waiting = Work(
         pod.full_name, shape.priority, needs.p90_s, shape.gpu.count, Decimal(0), never_preempts=pod.never_preempts
     )
-    running = Work(place.name, place.priority, place.left.p50_s, place.gpus, an_hour, place.unsaved_s, RESTORE_S)
+    unsaved_s = 0.0 if _consents(place, policy) else place.unsaved_s  # Who consents saves first.
+    running = Work(place.name, place.priority, place.left.p50_s, place.gpus, an_hour, unsaved_s, RESTORE_S)
     found = should_preempt(waiting, running, policy.wait(shape.workload_class))
     return found.preempt, found.why, found.waiting_usd, found.preempting_usd
 

@@ -8,17 +8,28 @@ nothing is saved within half an hour, it is called off.
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import NamedTuple
 
 from pilotlight.decide.interruption.give_way import GiveWay, consents, give_way
 from pilotlight.decide.nodes.other_autoscalers import others_at
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node
+from pilotlight.facts.decisions import Plan
 from pilotlight.facts.interruption.interruption import PREEMPTION, Interruption, Preempts
 from pilotlight.facts.policy import Policy
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.cycle.planning import preview
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.interruption.own_moves import AGAIN, is_ours, open_move
+from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import ledger
+
+
+class Due(NamedTuple):
+    """A preemption that the next tick begins, on a node."""
+
+    way: GiveWay
+    node: Node
+    preempts: Preempts
 
 
 def begin_preempting(deps: Deps) -> None:
@@ -26,6 +37,13 @@ def begin_preempting(deps: Deps) -> None:
     if not _may_help(deps.observe(), deps.policy):
         return
     snapshot, plan = preview(deps, releases=True)
+    for due in due_now(deps, snapshot, plan):
+        way = due.way
+        open_move(deps, due.node, PREEMPTION, _why(way), snapshot.now, due.preempts, (way.running_uid,))
+
+
+def due_now(deps: Deps, snapshot: Snapshot, plan: Plan) -> Iterator[Due]:
+    """Preemptions to begin after a look: one a pool, one for each that waits, none of what was asked within a day."""
     view, now = snapshot.view, snapshot.now
     pairs = give_way(plan, view, snapshot.memory, deps.policy, now, consenting=True)
     ways = [way for way in pairs if way.acts]
@@ -35,7 +53,7 @@ def begin_preempting(deps: Deps) -> None:
     going = {one.pool for one in begun}
     served = {one.preempts.uid for one in begun if one.preempts is not None}
     asked = set(_asked_lately(deps, now))
-    others = others_at(deps.policy, view, deps.pools.describe(), now)
+    others = others_at(deps.policy, view, snapshot.pools, now)
     nodes = {node.name: node for node in view.nodes}
     for way in ways:
         node = nodes[way.node]
@@ -43,10 +61,9 @@ def begin_preempting(deps: Deps) -> None:
             continue
         owner = next(_owner(pod) for pod in node.gpu_pods if pod.uid == way.running_uid)
         if owner not in asked and is_ours(deps, node, now, (PREEMPTION,)):
-            preempts = Preempts(uid=way.pod_uid, pod=way.pod, owner=owner)
-            open_move(deps, node, PREEMPTION, _why(way), now, preempts, (way.running_uid,))
             going.add(way.pool)
             served.add(way.pod_uid)
+            yield Due(way, node, Preempts(uid=way.pod_uid, pod=way.pod, owner=owner))
 
 
 def called_off(deps: Deps, found: Interruption, node: Node | None, view: ClusterView, now: datetime) -> str:
