@@ -16,6 +16,7 @@ from pilotlight.decide.offers.offerings import offerings
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.labels import CHECKPOINT_NOW
 from pilotlight.facts.memory import Memory, Ran
+from pilotlight.facts.place.homes import BIRTH_TAINT
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.flow.budgets import interruption_records
@@ -90,11 +91,12 @@ class Full(Stage):
         may_move: tuple[Any, ...] = ("preempt",),
         pool: dict[str, Any] | None = None,
         takes_s: Seconds = 20.0,
+        placement: Any = "none",
         **traits: Any,
     ) -> None:
         classes = {"training": ClassPolicy(gpu_models="any", may_move=may_move)}
         pools = {"one": PoolPolicy(**{"instance_type": "one", "max": 1, **(pool or {})})}
-        super().__init__(pools=pools, classes=classes, value_of_wait=Decimal(5))
+        super().__init__(pools=pools, classes=classes, value_of_wait=Decimal(5), placement=placement)
         self.cluster = Counting(self.world)
         self.cluster.evicted = []
         self.state = Dying(self.world.clock)
@@ -336,3 +338,13 @@ def test_a_worker_that_dies_at_a_call_to_the_cluster_evicts_at_most_once(call: s
     assert stage.cluster.dies == ""
     assert stage.cut == ["uid-long"]
     assert stage.running == ["long-r1"]
+
+
+def test_in_a_homed_pool_the_urgent_one_is_let_in_and_the_victim_waits() -> None:
+    """There no scheduler preempts, for a pod that waits tolerates no node: the freed one becomes the urgent one's."""
+    stage = Full(pool={"taints": (BIRTH_TAINT,)}, placement="homes")
+    stage.urgent()
+    assert stage.most(6) == 1
+    assert (stage.cluster.evicted, stage.running) == (["long"], ["short"])
+    assert stage.most(15) == 1
+    assert (stage.running, stage.world.launches) == (["long-r1"], 1)

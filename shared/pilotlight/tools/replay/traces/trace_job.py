@@ -23,6 +23,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     priority: str = ""
     group: str = ""
     image: str = ""
+    class_priority: int = 0
+    """Priority of its PriorityClass. No trace has it."""
+    saves_s: Seconds = 0.0
+    """Seconds of a checkpoint that it is asked for; 0 where it cannot be asked. No trace has it."""
 
     @property
     def gpu_seconds(self) -> float:
