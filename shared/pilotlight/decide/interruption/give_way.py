@@ -7,6 +7,7 @@ it; one that waits, and names its longest run, is taken at that. Of a pod on the
 its CPU and memory are not known: then the node's whole room is taken.
 """
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -19,7 +20,7 @@ import msgspec
 from pilotlight.decide.demand.run_lengths import ALL, Foretold, expected_run_s, run_quantiles
 from pilotlight.decide.fit.fit import Allowed, Bin, of_node, pods_that_fit
 from pilotlight.decide.interruption.drain_plan import moves_on
-from pilotlight.decide.interruption.preemption import Work, should_preempt
+from pilotlight.decide.interruption.preemption import Queue, Work, should_preempt
 from pilotlight.decide.money.economics import RESTORE_S
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.decisions import Plan
@@ -118,13 +119,14 @@ def give_way(
     prices = {node.node: node.usd_per_hour for node in plan.nodes}
     lengths, allowed = _Lengths(memory, known, now), Allowed()
     places = sorted(
-        (one for one in _places(view.nodes, prices, lengths) if not consenting or _consents(one, policy)),
-        key=lambda one: (one.priority, one.gpus, one.name, one.node.name),
+        _places(view.nodes, prices, lengths), key=lambda one: (one.priority, one.gpus, one.name, one.node.name)
     )
     found = []
     for group, pod in pods:
-        hold = islice((place for place in places if place.holds(pod.shape, allowed)), MOST)
-        pairs = [_weighed(pod, group.why, place, lengths.of_waiting(pod), policy) for place in hold]
+        hold = [place for place in places if place.holds(pod.shape, allowed)]
+        able = islice((one for one in hold if not consenting or _consents(one, policy)), MOST)
+        needs, turns = lengths.of_waiting(pod), _Turns(hold, view.pending, pod)
+        pairs = [_weighed(pod, group.why, place, needs, turns.of(place), policy) for place in able]
         found += sorted(pairs, key=lambda one: (not one.give_way, one.preempting_usd or Decimal(0), one.running))
     return found
 
@@ -251,8 +253,25 @@ def _place(
     )
 
 
-def _weighed(pod: PodDemand, waits: str, place: _Place, needs: TimeLeft | None, policy: Policy) -> GiveWay:
-    gives, why, waiting_usd, preempting_usd = _judged(pod, place, needs, policy)
+class _Turns:
+    """When places that would hold a pod come free by themselves, and how many wait beside it for such ones."""
+
+    def __init__(self, places: Sequence[_Place], pending: Iterable[PodDemand], pod: PodDemand) -> None:
+        left = [place.left.p50_s for place in places if place.left is not None]
+        self._next_s = min(left, default=float("inf"))
+        self._each_s = sum(left) / len(left) ** 2 if left else 0.0  # Places come free one after another.
+        self._others = sorted(one.shape.priority for one in pending if one.uid != pod.uid)
+
+    def of(self, place: _Place) -> Queue:
+        """The queue for a pod in a place: those who wait already with its priority, or a higher one, are before it."""
+        ahead = len(self._others) - bisect_left(self._others, place.priority)
+        return Queue(self._next_s, ahead * self._each_s)
+
+
+def _weighed(
+    pod: PodDemand, waits: str, place: _Place, needs: TimeLeft | None, queue: Queue, policy: Policy
+) -> GiveWay:
+    gives, why, waiting_usd, preempting_usd = _judged(pod, place, needs, queue, policy)
     return GiveWay(
         pod=pod.full_name,
         waits=waits,
@@ -284,7 +303,7 @@ def consents(pod: BoundPod, policy: Policy) -> bool:
 
 
 def _judged(
-    pod: PodDemand, place: _Place, needs: TimeLeft | None, policy: Policy
+    pod: PodDemand, place: _Place, needs: TimeLeft | None, queue: Queue, policy: Policy
 ) -> tuple[bool, str, Usd | None, Usd | None]:
     """Verdict on a pair: yes or no, why, and dollars both ways where they are known."""
     if pod.shape.gang is not None:
@@ -306,8 +325,9 @@ def _judged(
         pod.full_name, shape.priority, needs.p90_s, shape.gpu.count, Decimal(0), never_preempts=pod.never_preempts
     )
     unsaved_s = 0.0 if _consents(place, policy) else place.unsaved_s  # Who consents saves first.
-    running = Work(place.name, place.priority, place.left.p50_s, place.gpus, an_hour, unsaved_s, RESTORE_S)
-    found = should_preempt(waiting, running, policy.wait(shape.workload_class))
+    worth = policy.wait(place.pods[0].workload_class or "batch")  # type: ignore[arg-type]
+    running = Work(place.name, place.priority, place.left.p50_s, place.gpus, an_hour, unsaved_s, RESTORE_S, worth=worth)
+    found = should_preempt(waiting, running, policy.wait(shape.workload_class), queue)
     return found.preempt, found.why, found.waiting_usd, found.preempting_usd
 
 
