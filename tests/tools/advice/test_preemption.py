@@ -63,7 +63,7 @@ def test_who_is_served_soon_anyway_preempts_nobody() -> None:
 
 
 def test_who_leaves_pays_for_its_turn_behind_those_who_wait() -> None:
-    """Its new pod waits behind others of its priority; at ten times the worth the urgent one goes first nevertheless."""
+    """Its new pod waits behind others of its priority; at ten times the worth the urgent one still goes first."""
     one, other, queue = waiting(600), running(10 * 3600), Queue(next_s=2 * 3600, behind_s=3 * 3600)
     assert should_preempt(one, other, Decimal(5), Queue(next_s=2 * 3600)).preempt
     assert not should_preempt(one, other, Decimal(5), queue).preempt
