@@ -1,150 +1,26 @@
 """Preemption by consent: a pod saves and leaves for one of a higher priority that waits; told, and at most once."""
 
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
-from functools import partial
 from typing import Any
 
 import msgspec
 import pytest
-from stage import Stage
+from full_pool import Full
 
-from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.offers.offerings import offerings
-from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.labels import CHECKPOINT_NOW
-from pilotlight.facts.memory import Memory, Ran
+from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.place.homes import BIRTH_TAINT
-from pilotlight.facts.policy import ClassPolicy, PoolPolicy
-from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.flow.budgets import interruption_records
+from pilotlight.flow.budgets.budget_stops import begin_leave
 from pilotlight.flow.cycle.planning import preview
 from pilotlight.flow.interruption.drain_all import carry_on
-from pilotlight.state_schema.decision_records import MEMORY
+from pilotlight.flow.interruption.interrupt import news
 from pilotlight.tools.glance.drained_nodes import with_drains
 from pilotlight.tools.report.texts.interruption_text import is_about, lines
-from pilotlight.units import HOUR, Seconds
-from pilotlight.world.world_cluster import WorldCluster
-
-
-class Dead(Exception):
-    """The process is gone."""
-
-
-class Counting(WorldCluster):
-    """Counts the evictions that are asked for; the process dies at a call once, before or ``after`` its effect."""
-
-    evicted: list[str]
-    owner, dies, after = "", "", False
-
-    def observe(self) -> ClusterView:
-        """What runs has that owner."""
-        view = super().observe()
-        nodes = (
-            msgspec.structs.replace(n, pods=tuple(msgspec.structs.replace(p, owner=self.owner) for p in n.pods))
-            for n in view.nodes
-        )
-        return msgspec.structs.replace(view, nodes=tuple(nodes)) if self.owner else view
-
-    def evict(self, namespace: str, pod: str, uid: str, grace_s: Seconds | None = None) -> None:
-        """One more."""
-        self.evicted.append(pod)
-        self._call("evict", partial(super().evict, namespace, pod, uid, grace_s))
-
-    def tell(self, namespace: str, name: str, reason: str, message: str, change: str = "") -> None:
-        """An Event, or an end."""
-        self._call("tell", partial(super().tell, namespace, name, reason, message, change))
-
-    def _call(self, call: str, effect: Callable[[], None]) -> None:
-        if self.dies != call:
-            return effect()
-        self.dies = ""
-        if self.after:
-            effect()
-        raise Dead
-
-
-class Dying(MemoryState):
-    """A store at whose ``at``-th write the process dies, before or ``after`` its effect; 0 is never."""
-
-    at, after = 0, False
-
-    def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: Seconds | None = None) -> int:
-        """Write, or die."""
-        self.at -= 1
-        if self.at == 0 and not self.after:
-            raise Dead
-        version = super().put(key, value, if_version=if_version, ttl_s=ttl_s)
-        if self.at == 0:
-            raise Dead
-        return version
-
-
-class Full(Stage):
-    """A pool of one node at its cap, on which a training pod works for ten hours; it saves within 20 s when asked."""
-
-    def __init__(
-        self,
-        *,
-        may_move: tuple[Any, ...] = ("preempt",),
-        pool: dict[str, Any] | None = None,
-        takes_s: Seconds = 20.0,
-        placement: Any = "none",
-        **traits: Any,
-    ) -> None:
-        classes = {"training": ClassPolicy(gpu_models="any", may_move=may_move)}
-        pools = {"one": PoolPolicy(**{"instance_type": "one", "max": 1, **(pool or {})})}
-        super().__init__(pools=pools, classes=classes, value_of_wait=Decimal(5), placement=placement)
-        self.cluster = Counting(self.world)
-        self.cluster.evicted = []
-        self.state = Dying(self.world.clock)
-        self.deps = replace(self.deps, cluster=self.cluster, state=self.state)
-        ten = Ran(ended=12, ended_s=120 * HOUR, lengths=(round(10 * HOUR),) * 12)
-        MEMORY.put(self.deps.state, "c", Memory(ran={"training//1": ten}))
-        self.add("long", 10 * HOUR, workload_class="training", takes_s=takes_s, **traits)
-        self.minutes(30)
-
-    def add(self, name: str, run_s: Seconds, takes_s: Seconds = 0.0, **traits: Any) -> None:
-        """A pod is created."""
-        made = shape(gpu=GpuRequest(count=1), **{"max_run_s": run_s, **traits})
-        pod = PodDemand(
-            uid=f"uid-{name}",
-            namespace="ml",
-            name=name,
-            shape=made,
-            created_at=self.world.clock.now(),
-            checkpoint_takes_s=takes_s,
-        )
-        self.world.submit(pod, run_s)
-
-    def urgent(self, name: str = "short", run_s: Seconds = 600.0, priority: int = 10, **traits: Any) -> None:
-        """A short pod of a high priority is created."""
-        self.add(name, run_s, workload_class="batch", priority=priority, **traits)
-
-    @property
-    def running(self) -> list[str]:
-        """Pods that run."""
-        return [job.demands[0].name for job in self.world.running.values()]
-
-    @property
-    def said(self) -> list[Any]:
-        """What was told of interruptions."""
-        return [alert for alert in self.alerts if alert.kind == "interruption"]
-
-    @property
-    def cut(self) -> list[str]:
-        """Jobs that were stopped before their end, each as often as that."""
-        return [stop["job"] for stop in self.events("stop") if stop["reason"] != "done"]
-
-    def most(self, minutes: int) -> int:
-        """Play so long: the most nodes there were."""
-        most = 0
-        for _ in range(minutes):
-            self.minutes(1)
-            most = max(most, self.nodes("one"))
-        return most
+from pilotlight.units import HOUR
 
 
 def test_a_pod_that_consents_saves_and_leaves_for_an_urgent_one_and_comes_back() -> None:
@@ -308,38 +184,6 @@ def test_after_an_outage_nobody_leaves_on_an_old_checkpoint() -> None:
     assert (stage.cluster.evicted, stage.running) == ([], ["long"])
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("at", range(1, 25))
-def test_wherever_a_worker_dies_a_pod_is_evicted_at_most_once(at: int, after: bool) -> None:
-    """At any write of the store, before or after its effect; the urgent one runs all the same, and all of it ends."""
-    stage = Full()
-    stage.urgent()
-    stage.state.at, stage.state.after = at, after
-    for _ in range(40):
-        stage.wait(60)
-        with suppress(Dead):
-            stage.tick()
-    assert stage.cut == ["uid-long"]
-    assert [job.demands[0].name for job in stage.world.finished] == ["short"]
-    assert stage.running == ["long-r1"]
-
-
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("call", ["tell", "evict"])
-def test_a_worker_that_dies_at_a_call_to_the_cluster_evicts_at_most_once(call: str, after: bool) -> None:
-    """Before or after its effect: what it did not write is done by the next look, and never to a second pod."""
-    stage = Full()
-    stage.urgent()
-    stage.cluster.dies, stage.cluster.after = call, after
-    for _ in range(40):
-        stage.wait(60)
-        with suppress(Dead):
-            stage.tick()
-    assert stage.cluster.dies == ""
-    assert stage.cut == ["uid-long"]
-    assert stage.running == ["long-r1"]
-
-
 def test_in_a_homed_pool_the_urgent_one_is_let_in_and_the_victim_waits() -> None:
     """There no scheduler preempts, for a pod that waits tolerates no node: the freed one becomes the urgent one's."""
     stage = Full(pool={"taints": (BIRTH_TAINT,)}, placement="homes")
@@ -348,3 +192,32 @@ def test_in_a_homed_pool_the_urgent_one_is_let_in_and_the_victim_waits() -> None
     assert (stage.cluster.evicted, stage.running) == (["long"], ["short"])
     assert stage.most(15) == 1
     assert (stage.running, stage.world.launches) == (["long-r1"], 1)
+
+
+def test_a_budget_without_room_goes_before_the_one_that_waits() -> None:
+    """Its pods leave by their budget's rule at once; that the preemption is over is told."""
+    stage = Full(takes_s=300.0)
+    stage.urgent()
+    stage.most(2)
+    now, (node,) = stage.deps.now(), stage.deps.observe().nodes
+    by = now + timedelta(minutes=5)
+    begin_leave(stage.deps, node, node.gpu_pods, Decimal(1), "no room", now, by)
+    (kept,) = interruption_records.open_interruptions(stage.deps)
+    assert kept.found.kind == "out-of-budget"
+    assert [over.outcome for over in interruption_records.past(stage.deps, "n1")] == ["stopped first"]
+    carry_on(stage.deps)
+    assert [alert.what.partition(" of ")[0] for alert in stage.said if alert.resolved] == ["preemption"]
+
+
+def test_a_cloud_that_takes_the_node_goes_before_the_one_that_waits() -> None:
+    """The notice is news: the node is emptied as after any."""
+    stage = Full(takes_s=300.0)
+    stage.urgent()
+    stage.most(2)
+    now = stage.deps.now()
+    notice = InterruptionNotice(
+        cluster="c", instance="n1", kind="spot-interruption", cloud="world", at=now, deadline=now + timedelta(minutes=2)
+    )
+    (kept,) = interruption_records.open_interruptions(stage.deps)
+    assert kept.found.kind == "preemption"
+    assert news(kept.found, notice)

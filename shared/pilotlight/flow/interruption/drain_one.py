@@ -12,7 +12,7 @@ from functools import partial
 
 import msgspec
 
-from pilotlight.decide.interruption.drain_plan import TICK_S, groups, unsaved_work
+from pilotlight.decide.interruption.drain_plan import TICK_S
 from pilotlight.decide.money.economics import LATE_S, billed_cost, stop_s
 from pilotlight.decide.nodes.other_autoscalers import others_at
 from pilotlight.errors import Conflict, Denied, Retry
@@ -70,19 +70,15 @@ class NodeDrain(Saving):
     def _is_out_of_date(self, node: Node | None) -> bool:
         """True where pods that were to leave alone do not any more: nobody acts there, or their time was over."""
         if self.found.kind == PREEMPTION:
-            return self._is_called_off(node)
+            from pilotlight.flow.interruption.preempting import called_off
+
+            why = called_off(self.deps, self.found, node, self.view, self.now)
+            if why:
+                self._note(why=f"{self.found.why}; called off: {why}")
+            return bool(why)
         last, later = (self.found.deadline or self.now) + timedelta(seconds=TICK_S), self.found.later
         last = min(last, later.begin) if later is not None and later.kind not in AT_LEISURE else last
         return node is None or self.now >= last or self.deps.mode_of(self.found.pool) != "act"
-
-    def _is_called_off(self, node: Node | None) -> bool:
-        """True where nobody is to give way any more; the record says why."""
-        from pilotlight.flow.interruption.preempting import called_off
-
-        why = called_off(self.deps, self.found, node, self.view, self.now)
-        if why:
-            self._note(why=f"{self.found.why}; called off: {why}")
-        return bool(why)
 
     def _step(self, node: Node | None) -> None:
         if self.found.deadline is None and self.found.until is None:
@@ -274,14 +270,6 @@ class NodeDrain(Saving):
         node = snapshot.view.node_of(self.found.instance, self.found.node)
         onto = self.spot_pools() if self.found.kind == BACK else ()
         return without_node(snapshot, node, gone=gone, move=move, onto=onto) if node else snapshot
-
-    def _count(self, node: Node) -> None:
-        """Count what would be lost if all ended now. An evicted pod's loss stays as it was when it was evicted."""
-        leaving = groups(node, self.view.nodes, self.price, self.now, self.found.leaving)
-        pods = (pod for group in leaving for pod in group.pods)
-        gone = {**self.found.evicted, GONE: self.now}
-        lost = {p.key: unsaved_work(self._as_saved(p), node, self.price, self.now) for p in pods if p.key not in gone}
-        self._note(lost={**lost, **{uid: was for uid, was in self.found.lost.items() if uid in gone}})
 
     def _paused(self) -> bool:
         """True where people hold it. A store that does not say so keeps no work from being saved."""

@@ -11,12 +11,20 @@ from functools import partial
 
 import msgspec
 
-from pilotlight.decide.interruption.drain_plan import MARGIN_S, assumed_saved, drain_moves, room_for
+from pilotlight.decide.interruption.drain_plan import (
+    MARGIN_S,
+    assumed_saved,
+    drain_moves,
+    groups,
+    room_for,
+    unsaved_work,
+)
 from pilotlight.errors import BadRequest, Busy, Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering
 from pilotlight.facts.interruption.interruption import (
     AT_LEISURE,
     BACK,
+    GONE,
     PODS_LEAVE,
     PREEMPTION,
     STOP_KINDS,
@@ -60,6 +68,14 @@ class Saving:
         """Moves that are left to do, as the last look shows it."""
         node = msgspec.structs.replace(node, pods=tuple(self._as_saved(p) for p in node.pods))
         return drain_moves(self.found, node, self.view.nodes, self.price, self.boot_s, self.now)
+
+    def _count(self, node: Node) -> None:
+        """Count what would be lost if all ended now. An evicted pod's loss stays as it was when it was evicted."""
+        leaving = groups(node, self.view.nodes, self.price, self.now, self.found.leaving)
+        pods = (pod for group in leaving for pod in group.pods)
+        gone = {**self.found.evicted, GONE: self.now}
+        lost = {p.key: unsaved_work(self._as_saved(p), node, self.price, self.now) for p in pods if p.key not in gone}
+        self._note(lost={**lost, **{uid: was for uid, was in self.found.lost.items() if uid in gone}})
 
     def save(self, node: Node) -> None:
         """Save with the cluster alone what can be. Nothing says who was asked: early enough, they are asked again."""
