@@ -9,20 +9,20 @@ from hypothesis import strategies as st
 
 import run_lengths as bench
 from pilotlight.decide.demand.run_lengths import ENOUGH
-from pilotlight.decide.interruption.preemption import Queue, Work, should_preempt
+from pilotlight.decide.interruption.preemption import Contender, Queue, should_preempt
 from pilotlight.tools.advice.run_quantiles import KEPT, RunLengths, measure_error
 
 PRICE = Decimal("3.06")
 
 
-def waiting(left_s: float, priority: int = 10, gpus: int = 1, never: bool = False) -> Work:
+def waiting(left_s: float, priority: int = 10, gpus: int = 1, never: bool = False) -> Contender:
     """A job that waits."""
-    return Work("short", priority, left_s, gpus, PRICE, never_preempts=never)
+    return Contender("short", priority, left_s, gpus, PRICE, never_preempts=never)
 
 
-def running(left_s: float, priority: int = 1, unsaved_s: float = 0) -> Work:
+def running(left_s: float, priority: int = 1, unsaved_s: float = 0) -> Contender:
     """A job that runs on one GPU."""
-    return Work("long", priority, left_s, 1, PRICE, unsaved_s, restart_s=60)
+    return Contender("long", priority, left_s, 1, PRICE, unsaved_s, restart_s=60)
 
 
 CASES = {
@@ -37,7 +37,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("one", "other", "preempt", "why"), CASES.values(), ids=CASES)
-def test_preemption_is_advised_with_its_reason(one: Work, other: Work, preempt: bool, why: str) -> None:
+def test_preemption_is_advised_with_its_reason(one: Contender, other: Contender, preempt: bool, why: str) -> None:
     """By priority, then by the time left, then by what it costs both ways."""
     found = should_preempt(one, other, Decimal(1))
     assert found.preempt == preempt

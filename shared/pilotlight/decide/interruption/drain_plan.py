@@ -137,6 +137,8 @@ def drain_moves(
     leaving = groups(node, others, price, now, found.leaving)
     moves: list[Move] = []
     for group in leaving:
+        if found.kind == PREEMPTION and not _can_save(found, group, end, now):
+            continue  # Nobody gives way without having saved.
         moves += _of_group(found, group, end, found.begin + timedelta(seconds=boot_s), now)
     if found.kind in PODS_LEAVE:
         stays = Move(at=found.begin, do="uncordon", subject=node.name, why="they left, and the node stays")
@@ -186,6 +188,12 @@ def _last(found: Interruption, node: Node, busy: bool, end: datetime) -> Move:
     return Move(at=at, do="release", subject=node.name, why=why)
 
 
+def _can_save(found: Interruption, group: Movers, end: datetime, now: datetime) -> bool:
+    """True where a checkpoint of all of them is safe by the end, of those who were asked counted from then."""
+    asked = max((found.asked[p.key] for p in group.pods if p.key in found.asked), default=None)
+    return group.takes_s > 0 and (asked or max(found.begin, now)) + timedelta(seconds=group.takes_s) <= end
+
+
 def _of_group(found: Interruption, group: Movers, end: datetime, ready: datetime, now: datetime) -> list[Move]:
     """A checkpoint where there is time for one, and the eviction."""
     first = group.pods[0]
@@ -199,8 +207,6 @@ def _of_group(found: Interruption, group: Movers, end: datetime, ready: datetime
     moves: list[Move] = []
     doubted = found.truth == "unverified"
     saves = bool(group.takes_s) and safe <= end
-    if found.kind == PREEMPTION and not saves:
-        return []  # Nobody gives way without having saved.
     if saves:
         at, why = _saved_at(group, asked) or safe, f"its checkpoint is safe; {cents(group.usd)} were at risk"
         moves += [

@@ -20,7 +20,7 @@ import msgspec
 from pilotlight.decide.demand.run_lengths import ALL, Foretold, expected_run_s, run_quantiles
 from pilotlight.decide.fit.fit import Allowed, Bin, of_node, pods_that_fit
 from pilotlight.decide.interruption.drain_plan import moves_on
-from pilotlight.decide.interruption.preemption import Queue, Work, should_preempt
+from pilotlight.decide.interruption.preemption import Contender, Queue, should_preempt
 from pilotlight.decide.money.economics import RESTORE_S
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.decisions import Plan
@@ -124,7 +124,7 @@ def give_way(
     found = []
     for group, pod in pods:
         hold = [place for place in places if place.holds(pod.shape, allowed)]
-        able = islice((one for one in hold if not consenting or _consents(one, policy)), MOST)
+        able = islice((one for one in hold if not consenting or _place_consents(one, policy)), MOST)
         needs, turns = lengths.of_waiting(pod), _Turns(hold, view.pending, pod)
         pairs = [_weighed(pod, group.why, place, needs, turns.of(place), policy) for place in able]
         found += sorted(pairs, key=lambda one: (not one.give_way, one.preempting_usd or Decimal(0), one.running))
@@ -287,17 +287,17 @@ def _weighed(
         why=why,
         waiting_usd=waiting_usd,
         preempting_usd=preempting_usd,
-        consents=_consents(place, policy),
+        consents=_place_consents(place, policy),
         pod_uid=pod.uid,
         running_uid=place.pods[0].uid,
     )
 
 
-def _consents(place: _Place, policy: Policy) -> bool:
-    return all(consents(pod, policy) for pod in place.pods)
+def _place_consents(place: _Place, policy: Policy) -> bool:
+    return all(is_consenting(pod, policy) for pod in place.pods)
 
 
-def consents(pod: BoundPod, policy: Policy) -> bool:
+def is_consenting(pod: BoundPod, policy: Policy) -> bool:
     """True for a pod whose class consents to be preempted, and which saves when it is asked: no other is touched."""
     return pod.checkpoint_takes_s > 0 and moves_on(pod, policy, "preempt")
 
@@ -321,12 +321,14 @@ def _judged(
     if place.price is None:
         return False, f"the price of {place.node.name} is not known", None, None
     shape, an_hour = pod.shape, place.price / max(1, place.node.gpus)
-    waiting = Work(
+    waiting = Contender(
         pod.full_name, shape.priority, needs.p90_s, shape.gpu.count, Decimal(0), never_preempts=pod.never_preempts
     )
-    unsaved_s = 0.0 if _consents(place, policy) else place.unsaved_s  # Who consents saves first.
+    unsaved_s = 0.0 if _place_consents(place, policy) else place.unsaved_s  # Who consents saves first.
     worth = policy.wait(place.pods[0].workload_class or "batch")  # type: ignore[arg-type]
-    running = Work(place.name, place.priority, place.left.p50_s, place.gpus, an_hour, unsaved_s, RESTORE_S, worth=worth)
+    running = Contender(
+        place.name, place.priority, place.left.p50_s, place.gpus, an_hour, unsaved_s, RESTORE_S, worth=worth
+    )
     found = should_preempt(waiting, running, policy.wait(shape.workload_class), queue)
     return found.preempt, found.why, found.waiting_usd, found.preempting_usd
 

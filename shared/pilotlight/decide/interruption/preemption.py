@@ -15,7 +15,7 @@ SHORT = 0.3
 """Of the time that is left to the one that runs."""
 
 
-class Work(NamedTuple):
+class Contender(NamedTuple):
     """A job as it stands: ``left_s`` to run (all of it, for one that waits), ``unsaved_s`` lost if it stops now."""
 
     name: str
@@ -51,7 +51,9 @@ class Queue(NamedTuple):
 ALONE = Queue()
 
 
-def should_preempt(waiting: Work, running: Work, value_of_wait: UsdPerHour, queue: Queue = ALONE) -> Preemption:
+def should_preempt(
+    waiting: Contender, running: Contender, value_of_wait: UsdPerHour, queue: Queue = ALONE
+) -> Preemption:
     """``value_of_wait``: dollars an hour of waiting, of the job that waits. Where nothing is to be had by it: no."""
     waits = _usd(value_of_wait, min(running.left_s, queue.next_s))
     lost_s = running.unsaved_s + running.restart_s
@@ -61,7 +63,7 @@ def should_preempt(waiting: Work, running: Work, value_of_wait: UsdPerHour, queu
     return Preemption(*_judged(waiting, running, waits, loses), waits, loses)
 
 
-def _judged(waiting: Work, running: Work, waits: Usd, loses: Usd) -> tuple[bool, str]:
+def _judged(waiting: Contender, running: Contender, waits: Usd, loses: Usd) -> tuple[bool, str]:
     if waiting.never_preempts:
         return False, f"{waiting.name}'s priority class never preempts"
     if waiting.priority <= running.priority:

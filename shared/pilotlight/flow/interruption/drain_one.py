@@ -70,7 +70,7 @@ class NodeDrain(Saving):
     def _is_out_of_date(self, node: Node | None) -> bool:
         """True where pods that were to leave alone do not any more: nobody acts there, or their time was over."""
         if self.found.kind == PREEMPTION:
-            from pilotlight.flow.interruption.preempting import called_off
+            from pilotlight.flow.interruption.called_off import called_off
 
             why = called_off(self.deps, self.found, node, self.view, self.now)
             if why:

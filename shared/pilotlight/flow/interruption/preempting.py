@@ -10,21 +10,20 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import NamedTuple
 
-from pilotlight.decide.interruption.give_way import GiveWay, consents, give_way
+from pilotlight.decide.interruption.give_way import GiveWay, give_way, is_consenting
 from pilotlight.decide.nodes.other_autoscalers import others_at
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.decisions import Plan
-from pilotlight.facts.interruption.interruption import PREEMPTION, Interruption, Preempts
+from pilotlight.facts.interruption.interruption import PREEMPTION, Preempts
 from pilotlight.facts.policy import Policy
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.cycle.planning import preview
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.interruption.own_moves import AGAIN, is_ours, open_move
 from pilotlight.flow.observe.snapshot import Snapshot
-from pilotlight.flow.records import ledger
 
 
-class Due(NamedTuple):
+class DuePreemption(NamedTuple):
     """A preemption that the next tick begins, on a node."""
 
     way: GiveWay
@@ -42,7 +41,7 @@ def begin_preempting(deps: Deps) -> None:
         open_move(deps, due.node, PREEMPTION, _why(way), snapshot.now, due.preempts, (way.running_uid,))
 
 
-def due_now(deps: Deps, snapshot: Snapshot, plan: Plan) -> Iterator[Due]:
+def due_now(deps: Deps, snapshot: Snapshot, plan: Plan) -> Iterator[DuePreemption]:
     """Preemptions to begin after a look: one a pool, one for each that waits, none of what was asked within a day."""
     view, now = snapshot.view, snapshot.now
     pairs = give_way(plan, view, snapshot.memory, deps.policy, now, consenting=True)
@@ -63,35 +62,12 @@ def due_now(deps: Deps, snapshot: Snapshot, plan: Plan) -> Iterator[Due]:
         if owner not in asked and is_ours(deps, node, now, (PREEMPTION,)):
             going.add(way.pool)
             served.add(way.pod_uid)
-            yield Due(way, node, Preempts(uid=way.pod_uid, pod=way.pod, owner=owner))
-
-
-def called_off(deps: Deps, found: Interruption, node: Node | None, view: ClusterView, now: datetime) -> str:
-    """Why a pod does not give way any more; empty where it does, or has left."""
-    if node is None:
-        return "its node is gone"
-    if deps.mode_of(found.pool) != "act":
-        return f"pool {found.pool} does not act"
-    stays = [pod for pod in node.gpu_pods if pod.uid in found.leaving]
-    if not stays:
-        return ""
-    if found.until is None or now >= found.until:
-        return "it has not left within half an hour"
-    if found.evicted:
-        return ""
-    if not all(consents(pod, deps.policy) for pod in stays):
-        return next((pod.blocks for pod in stays if pod.blocks), "") or "its class does not consent any more"
-    waits = found.preempts
-    if waits is None or all(pod.uid != waits.uid for pod in view.pending):
-        return f"{waits.pod if waits else 'the other pod'} waits no more"
-    if any(waits.uid in flight.demands for _, flight in ledger.in_flight(deps.state, deps.name)):
-        return f"a node comes for {waits.pod}"
-    return ""
+            yield DuePreemption(way, node, Preempts(uid=way.pod_uid, pod=way.pod, owner=owner))
 
 
 def _may_help(view: ClusterView, policy: Policy) -> bool:
     """True where a pod that waits has a higher priority than one that consents: only then is a plan made."""
-    runs = (pod.priority for node in view.nodes for pod in node.gpu_pods if consents(pod, policy))
+    runs = (pod.priority for node in view.nodes for pod in node.gpu_pods if is_consenting(pod, policy))
     most = max((pod.shape.priority for pod in view.pending), default=None)
     return most is not None and any(priority < most for priority in runs)
 

@@ -43,11 +43,9 @@ def preempt(
 ) -> None:
     """Say which running pod could give way to one that waits for a cap, a budget or capacity.
 
-    It never acts itself: a tick does, where the class of the pod that runs consents (may_move: preempt) and its pool
-    acts.
-
     Of each: its priority, the time it has probably left, and what waiting and what preempting costs. A cluster is
-    looked at with what its deployment remembers, files with nothing remembered.
+    looked at with what its deployment remembers, files with nothing
+    remembered. A tick acts, where the class of the pod that runs consents (may_move: preempt).
 
     Example: [bold]pilotlight preempt ml/train-0 --context prod --trace ours.csv.gz[/bold]
     """
