@@ -52,7 +52,7 @@ def pairs(
     """The advice where the pool has all of its nodes."""
     made = plan([pod_], nodes, offerings=(T4,), rules=rules)
     view = ClusterView(pending=(pod_,), nodes=nodes)
-    return give_way(made, view, memory, rules, NOW, known if known is not None else ran(12))
+    return give_way(made, view, memory, rules, NOW, (known if known is not None else ran(12)).foretold)
 
 
 def test_a_long_run_could_give_way_to_a_short_one_that_waits_for_a_cap() -> None:
@@ -131,7 +131,7 @@ def test_who_waits_already_is_before_whoever_gives_way() -> None:
     other = msgspec.structs.replace(waiting(priority=0, max_run_s=0), uid="other", name="other")
     made = plan([waiting()], [running()], offerings=(T4,), rules=RULES)
     alone, queued = (
-        give_way(made, ClusterView(pending=pods, nodes=(running(),)), Memory(), RULES, NOW, ran(12))[0]
+        give_way(made, ClusterView(pending=pods, nodes=(running(),)), Memory(), RULES, NOW, ran(12).foretold)[0]
         for pods in ((waiting(),), (waiting(), other))
     )
     assert alone.give_way

@@ -137,9 +137,7 @@ def drain_moves(
     leaving = groups(node, others, price, now, found.leaving)
     moves: list[Move] = []
     for group in leaving:
-        if found.kind == PREEMPTION and not _can_save(found, group, end, now):
-            continue  # Nobody gives way without having saved.
-        moves += _of_group(found, group, end, found.begin + timedelta(seconds=boot_s), now)
+        moves += _of_able(found, group, end, found.begin + timedelta(seconds=boot_s), now)
     if found.kind in PODS_LEAVE:
         stays = Move(at=found.begin, do="uncordon", subject=node.name, why="they left, and the node stays")
         return _in_order(moves if leaving else (stays,), now)
@@ -188,10 +186,13 @@ def _last(found: Interruption, node: Node, busy: bool, end: datetime) -> Move:
     return Move(at=at, do="release", subject=node.name, why=why)
 
 
-def _can_save(found: Interruption, group: Movers, end: datetime, now: datetime) -> bool:
-    """True where a checkpoint of all of them is safe by the end, of those who were asked counted from then."""
+def _of_able(found: Interruption, group: Movers, end: datetime, ready: datetime, now: datetime) -> list[Move]:
+    """Its moves; none where it would give way to others, and its checkpoint is not safe by the end."""
+    if found.kind != PREEMPTION:
+        return _of_group(found, group, end, ready, now)
     asked = max((found.asked[p.key] for p in group.pods if p.key in found.asked), default=None)
-    return group.takes_s > 0 and (asked or max(found.begin, now)) + timedelta(seconds=group.takes_s) <= end
+    safe = (asked or max(found.begin, now)) + timedelta(seconds=group.takes_s)
+    return _of_group(found, group, end, ready, now) if group.takes_s > 0 and safe <= end else []
 
 
 def _of_group(found: Interruption, group: Movers, end: datetime, ready: datetime, now: datetime) -> list[Move]:

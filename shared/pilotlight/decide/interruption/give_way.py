@@ -9,11 +9,11 @@ its CPU and memory are not known: then the node's whole room is taken.
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 
@@ -40,12 +40,8 @@ ENDLESS = ("serving", "notebook")
 """Classes whose pods do not end by themselves."""
 
 
-class RunsKnown(Protocol):
-    """Runs that ended, by group."""
-
-    def foretold(self, groups: Sequence[str], ran_s: Seconds = 0.0) -> Foretold | None:
-        """Forecast of one more run of the first group that knows enough; None where none does."""
-        ...
+Foretells = Callable[[Sequence[str], Seconds], Foretold | None]
+"""Forecast of one more run of the first of some groups that knows enough, from so many seconds after its start."""
 
 
 class TimeLeft(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +94,7 @@ def give_way(
     memory: Memory,
     policy: Policy,
     now: datetime,
-    known: RunsKnown | None = None,
+    known: Foretells | None = None,
     named: str = "",
     *,
     consenting: bool = False,
@@ -107,13 +103,7 @@ def give_way(
     each running pod whose place would do; those that could give way first. ``consenting``: only those who consent,
     and only where the wait does not pass by itself.
     """
-    waiting = {pod.uid: pod for pod in view.pending if not named or named in (pod.full_name, pod.name, pod.uid)}
-    pods = [
-        (group, pod)
-        for group in short_of(plan)
-        if not (consenting and group.code in PASSES)
-        and (pod := next((waiting[uid] for uid in group.uids if uid in waiting), None)) is not None
-    ]
+    pods = _short_pods(plan, view, named, consenting)
     if not pods:
         return []
     prices = {node.node: node.usd_per_hour for node in plan.nodes}
@@ -131,10 +121,21 @@ def give_way(
     return found
 
 
+def _short_pods(plan: Plan, view: ClusterView, named: str, consenting: bool) -> list[tuple[PodGroup, PodDemand]]:
+    """The first pod of each group that waits so; where who consents is asked for, not of a wait that passes."""
+    waiting = {pod.uid: pod for pod in view.pending if not named or named in (pod.full_name, pod.name, pod.uid)}
+    return [
+        (group, pod)
+        for group in short_of(plan)
+        if not (consenting and group.code in PASSES)
+        and (pod := next((waiting[uid] for uid in group.uids if uid in waiting), None)) is not None
+    ]
+
+
 class _Lengths:
     """Run lengths of pods, by a trace's runs, else by what the look remembers of their kind."""
 
-    def __init__(self, memory: Memory, known: RunsKnown | None, now: datetime) -> None:
+    def __init__(self, memory: Memory, known: Foretells | None, now: datetime) -> None:
         self._memory, self._known, self.now = memory, known, now
 
     def of_waiting(self, pod: PodDemand) -> TimeLeft | None:
@@ -155,7 +156,7 @@ class _Lengths:
         if workload_class in ENDLESS:
             return TimeLeft(p50_s=most, p90_s=most, by="its deadline") if max_run_s else None
         kind = PodShape(gpu=gpu, workload_class=_class(workload_class), team=teams[0])
-        found = self._known.foretold(_groups(teams, gpu), ran_s) if self._known is not None else None
+        found = self._known(_groups(teams, gpu), ran_s) if self._known is not None else None
         found = found or run_quantiles(self._memory, kind, ran_s)
         if found is not None:
             half, long = (min(most, max(0.0, length - ran_s)) for length in found.lengths_s)

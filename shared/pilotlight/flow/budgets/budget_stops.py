@@ -77,9 +77,7 @@ def begin_leave(
     instance, uids = node.instance or node.name, {pod.uid for pod in pods}
     known = interruption_records.find(deps, instance)
     open_one = known.found if known and not known.found.is_over else None
-    told: tuple[Outgoing, ...] = ()
-    if open_one is not None and open_one.kind == PREEMPTION:  # A budget goes before who waits.
-        told, open_one = interruption_records.given_way(deps, open_one, price, now), None
+    told, open_one = _before_preemption(deps, open_one, price, now)
     former, later = _apart(open_one)
     if (former is not None and uids.issubset(former.leaving)) or not _can_wait(later, by):
         return
@@ -107,6 +105,15 @@ def begin_leave(
         interruption_records.write(
             deps, interruption_records.Versioned(found, known.version if known and not known.found.is_over else ABSENT)
         )
+
+
+def _before_preemption(
+    deps: Deps, open_one: Interruption | None, price: UsdPerHour, now: datetime
+) -> tuple[tuple[Outgoing, ...], Interruption | None]:
+    """A budget goes before a pod that waits: what is told of the preemption that ends, and any other that is open."""
+    if open_one is None or open_one.kind != PREEMPTION:
+        return (), open_one
+    return interruption_records.given_way(deps, open_one, price, now), None
 
 
 def _apart(open_one: Interruption | None) -> tuple[Interruption | None, Interruption | None]:

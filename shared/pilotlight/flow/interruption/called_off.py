@@ -1,9 +1,10 @@
 """Preemptions that are called off: the one that waits was served otherwise, or the one that runs may not leave."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from pilotlight.decide.interruption.give_way import is_consenting
-from pilotlight.facts.capacity import ClusterView, Node
+from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import ledger
@@ -20,8 +21,11 @@ def called_off(deps: Deps, found: Interruption, node: Node | None, view: Cluster
         return ""
     if found.until is None or now >= found.until:
         return "it has not left within half an hour"
-    if found.evicted:
-        return ""
+    return "" if found.evicted else _needless(deps, found, stays, view)
+
+
+def _needless(deps: Deps, found: Interruption, stays: Sequence[BoundPod], view: ClusterView) -> str:
+    """Why nobody is evicted: who runs may not leave, or who waits is served."""
     if not all(is_consenting(pod, deps.policy) for pod in stays):
         return next((pod.blocks for pod in stays if pod.blocks), "") or "its class does not consent any more"
     waits = found.preempts

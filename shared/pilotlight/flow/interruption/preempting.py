@@ -48,9 +48,7 @@ def due_now(deps: Deps, snapshot: Snapshot, plan: Plan) -> Iterator[DuePreemptio
     ways = [way for way in pairs if way.acts]
     if not ways:
         return
-    begun = [kept.found for kept in interruption_records.open_interruptions(deps)]
-    going = {one.pool for one in begun}
-    served = {one.preempts.uid for one in begun if one.preempts is not None}
+    going, served = _begun(deps)
     asked = set(_asked_lately(deps, now))
     others = others_at(deps.policy, view, snapshot.pools, now)
     nodes = {node.name: node for node in view.nodes}
@@ -63,6 +61,12 @@ def due_now(deps: Deps, snapshot: Snapshot, plan: Plan) -> Iterator[DuePreemptio
             going.add(way.pool)
             served.add(way.pod_uid)
             yield DuePreemption(way, node, Preempts(uid=way.pod_uid, pod=way.pod, owner=owner))
+
+
+def _begun(deps: Deps) -> tuple[set[str], set[str]]:
+    """Pools of which a node is on its way out, and pods for which another is asked to give way."""
+    begun = [kept.found for kept in interruption_records.open_interruptions(deps)]
+    return {one.pool for one in begun}, {one.preempts.uid for one in begun if one.preempts is not None}
 
 
 def _may_help(view: ClusterView, policy: Policy) -> bool:

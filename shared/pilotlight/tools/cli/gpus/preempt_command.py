@@ -66,7 +66,7 @@ def preempt(
         tell_instead("")  # The head says that no state was read.
     rules = with_value_of_wait(app.policy, value_of_wait)
     snapshot, decided = decide(dry_run(app, seams, now, rules)) if seams else preview(app.deps, releases=True)
-    known = _known(trace) if trace else None
+    known = _known(trace).foretold if trace else None
     ways = give_way(decided, snapshot.view, snapshot.memory, rules, snapshot.now, known, pod)
     if as_json:
         from pilotlight.tools.cli.printing import json_text
