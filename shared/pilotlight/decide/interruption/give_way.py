@@ -116,7 +116,7 @@ def give_way(
         hold = [place for place in places if place.holds(pod.shape, allowed)]
         able = islice((one for one in hold if not consenting or _place_consents(one, policy)), MOST)
         needs, turns = lengths.of_waiting(pod), _Turns(hold, view.pending, pod)
-        pairs = [_weighed(pod, group.why, place, needs, turns.of(place), policy) for place in able]
+        pairs = [_weighed(pod, group.why, place, needs, turns.queue_at(place), policy) for place in able]
         found += sorted(pairs, key=lambda one: (not one.give_way, one.preempting_usd or Decimal(0), one.running))
     return found
 
@@ -263,7 +263,7 @@ class _Turns:
         self._each_s = sum(left) / len(left) ** 2 if left else 0.0  # Places come free one after another.
         self._others = sorted(one.shape.priority for one in pending if one.uid != pod.uid)
 
-    def of(self, place: _Place) -> Queue:
+    def queue_at(self, place: _Place) -> Queue:
         """The queue for a pod in a place: those who wait already with its priority, or a higher one, are before it."""
         ahead = len(self._others) - bisect_left(self._others, place.priority)
         return Queue(self._next_s, ahead * self._each_s)
