@@ -5,21 +5,28 @@ Usage: python bench/replays/fleet_at_quota.py [--seed 0] [--json]
 A week of 10 notebooks, 8 replicas of a service and 116 training jobs a working day, on at most 40 nodes of one GPU at
 $1.71. Each row adds one lever to the row above. What cannot be played by a replay is played by the jobs: a
 notebook that is reclaimed ends an hour after its last use; four notebooks that share a GPU ask for a quarter each; a
-service that follows its load has half its replicas at night. Preemption is not played: Pilotlight advises it (`why`,
-`preempt`) and does not act on it. Waits are of training jobs. A month is 730 h.
+service that follows its load has half its replicas at night. Waits are of training jobs. A month is 730 h.
+
+Then 20 urgent runs of 10 to 30 minutes are added to each working day: once they only have a higher priority, once the
+class of what trains consents to give way (`may_move: [preempt]`) and saves within a minute when asked. `late` is by how
+much training jobs ended later than on a fleet without limits: what preemption costs its victims is in it.
 """
 
 import argparse
 import json
 import random
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import NamedTuple
 
+import msgspec
+
 from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price
-from pilotlight.facts.policy import Policy, PoolPolicy
+from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
+from pilotlight.facts.workload import WorkloadClass
 from pilotlight.tools.replay.lower_bounds import bounds
 from pilotlight.tools.replay.run import run
 from pilotlight.tools.replay.scenario import Scenario
@@ -28,7 +35,8 @@ from pilotlight.units import HOUR, Seconds
 
 NODES, PRICE, DAYS = 40, Decimal("1.71"), 7
 MONTH_H, TRAININGS = Decimal(730), 116
-NOTEBOOKS, REPLICAS, BUSY = 10, 8, {"notebook": 0.1, "serving": 0.25, "training": 0.85}
+URGENTS, URGENT = 20, "urgent"
+NOTEBOOKS, REPLICAS, BUSY = 10, 8, {"notebook": 0.1, "serving": 0.25, "training": 0.85, URGENT: 0.85}
 """How busy each class keeps its GPU, of REQUIREMENTS W2: notebooks 5-15 %, inference 10-30 %, training 80-95 %."""
 DAY_S: Seconds = 24 * HOUR
 
@@ -55,6 +63,9 @@ class Row(NamedTuple):
     wait_h: float
     p95_h: float
     busy: float
+    late_h: float = 0.0
+    urgent_h: float | None = None
+    preempted: int = 0
 
 
 def notebooks(reclaimed: bool, shared: bool) -> Iterator[Job]:
@@ -88,21 +99,45 @@ def training(seed: int) -> Iterator[Job]:
             yield Job(job_id=f"training-{day}-{n}", submit_s=submit_s, duration_s=run_s, gpus=1, team="training")
 
 
+def urgent(seed: int) -> Iterator[Job]:
+    """Short runs of a higher priority, from eight to ten at night on working days."""
+    draw = random.Random(seed + 1)
+    for day in range(5):
+        for n in range(URGENTS):
+            submit_s = day * DAY_S + (8 + 14 * draw.random()) * HOUR
+            name, run_s = f"{URGENT}-{day}-{n}", (10 + 20 * draw.random()) * 60
+            yield Job(job_id=name, submit_s=submit_s, duration_s=run_s, gpus=1, team=URGENT, class_priority=1000)
+
+
+def with_urgent(seed: int, jobs: list[Job]) -> list[Job]:
+    """The jobs, of which what trains saves within a minute when asked, and the urgent ones."""
+    able = [msgspec.structs.replace(job, saves_s=60.0) if job.team == "training" else job for job in jobs]
+    return sorted([*able, *urgent(seed)], key=lambda job: job.submit_s)
+
+
 def played(seed: int, *, reclaimed: bool = False, shared: bool = False, follows: bool = False) -> list[Job]:
     """The week's jobs."""
     jobs = [*notebooks(reclaimed, shared), *serving(follows), *training(seed)]
     return sorted(jobs, key=lambda job: job.submit_s)
 
 
-def row_of(lever: str, jobs: list[Job], *, always_on: bool = False) -> Row:
-    """One week under Pilotlight; ``always_on``: all nodes are paid for, whatever runs."""
+def row_of(lever: str, jobs: list[Job], *, always_on: bool = False, preempts: bool = False) -> Row:
+    """One week under Pilotlight; ``always_on``: all nodes are paid for, whatever runs; ``preempts``: training consents
+    to give way."""
+    classes: dict[WorkloadClass, ClassPolicy] = {"batch": ClassPolicy(may_move=("preempt",))} if preempts else {}
     pools = {"gpu": PoolPolicy(instance_type="node", max=NODES)}
-    policy = Policy(version=1, pools=pools, value_of_wait=Decimal(5))
+    policy = Policy(version=1, pools=pools, value_of_wait=Decimal(5), classes=classes)
     began: dict[str, Seconds] = {}
+    ended: dict[str, Seconds] = {}
+    preempted: Counter[str] = Counter()
 
     def note(told: dict[str, object]) -> None:
         if told["event"] == "start":
             began.setdefault(str(told["job"]), float(str(told["t"])))
+        elif told["event"] == "stop" and told["reason"] == "done":
+            ended[str(told["job"])] = float(str(told["t"]))
+        elif told["event"] == "stop":
+            preempted[str(told["job"])] += 1
 
     limits = bounds(jobs, CATALOG, "on-demand")
     outcome = run(jobs, CATALOG, policy, Scenario(placement="none"), trace="fleet", bounds=limits, log=note).outcome
@@ -111,7 +146,18 @@ def row_of(lever: str, jobs: list[Job], *, always_on: bool = False) -> Row:
     paid_h = NODES * hours if always_on else outcome.result.gpu_hours_paid
     waits = Spread.of_waits([began[job.job_id] - job.submit_s for job in jobs if job.team == "training"])
     used_h = sum(BUSY[job.team] * job.duration_s / HOUR for job in _as_used(jobs))
-    return Row(lever, usd / Decimal(hours) * MONTH_H, waits.mean / HOUR, waits.p95 / HOUR, used_h / paid_h)
+    late = [ended[job.job_id] - job.submit_s - job.duration_s for job in jobs if job.team == "training"]
+    short = [began[job.job_id] - job.submit_s for job in jobs if job.team == URGENT]
+    return Row(
+        lever,
+        usd / Decimal(hours) * MONTH_H,
+        waits.mean / HOUR,
+        waits.p95 / HOUR,
+        used_h / paid_h,
+        Spread.of_waits(late).mean / HOUR,
+        Spread.of_waits(short).mean / HOUR if short else None,
+        preempted.total(),
+    )
 
 
 def _as_used(jobs: list[Job]) -> Iterator[Job]:
@@ -130,6 +176,14 @@ def rows(seed: int) -> Iterator[Row]:
         ("+ four notebooks share a GPU", lambda: row_of("", played(seed, reclaimed=True, shared=True))),
         ("+ serving follows its load", lambda: row_of("", played(seed, reclaimed=True, shared=True, follows=True))),
     ]
+    lit = with_urgent(seed, played(seed))
+    all_levers = with_urgent(seed, played(seed, reclaimed=True, shared=True, follows=True))
+    levers += [
+        ("lit for jobs alone, and urgent runs", lambda: row_of("", lit)),
+        ("the same, training consents", lambda: row_of("", lit, preempts=True)),
+        ("every lever, and urgent runs", lambda: row_of("", all_levers)),
+        ("the same, training consents", lambda: row_of("", all_levers, preempts=True)),
+    ]
     for name, play in levers:
         yield play()._replace(lever=name)
 
@@ -144,9 +198,12 @@ def main() -> int:
     if asked.json:
         print(json.dumps([{**row._asdict(), "usd_a_month": float(row.usd_a_month)} for row in found], indent=1))
         return 0
-    print("| fleet | a month | mean wait | P95 | GPUs busy |\n|---|---|---|---|---|")
+    print("| fleet | a month | mean wait | P95 | GPUs busy | late | urgent waits | preempted |")
+    print("|---|---|---|---|---|---|---|---|")
     for row in found:
-        print(f"| {row.lever} | ${row.usd_a_month:,.0f} | {row.wait_h:.2f} h | {row.p95_h:.1f} h | {row.busy:.0%} |")
+        waits = f"{row.usd_a_month:,.0f} | {row.wait_h:.2f} h | {row.p95_h:.1f} h | {row.busy:.0%} | {row.late_h:.2f} h"
+        short = "-" if row.urgent_h is None else f"{row.urgent_h:.2f} h"
+        print(f"| {row.lever} | ${waits} | {short} | {row.preempted} |")
     return 0
 
 

@@ -36,7 +36,7 @@ Placement = Literal["homes", "none"]
 """Way to keep small work off dear nodes: homes, by which nodes of pools with our birth taint take only their own pods,
 or nobody.
 """
-MoveReason = Literal["hard-cap", "max-age", "sick-gpu", "off-hours"]
+MoveReason = Literal["hard-cap", "max-age", "sick-gpu", "off-hours", "preempt"]
 """Why pods may be stopped or moved: a hard budget without room, an old node, GPUs that are not well, a rule's time."""
 HandledBy = Literal["pilotlight", "cloud", "karpenter", "nth"]
 """Who replaces and drains an interrupted node: us, the cloud, Karpenter, or AWS' Node Termination Handler."""
@@ -166,7 +166,8 @@ class ClassPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     "hard-cap": a hard budget that has no room left may stop its nodes in order; they are then held for in stretches of
     ``hold``. "max-age": its pods may be moved off a node that its pool's ``renew`` replaces, those that
     save when asked and serving ones; "sick-gpu": such ones off a node whose GPUs are not well.
-    "off-hours": a rule that says ``evict`` may evict them, as their disruption budgets allow.
+    "off-hours": a rule that says ``evict`` may evict them, as their disruption budgets allow. "preempt": a pod that
+    saves when asked gives way to one of a higher priority that waits for money or capacity.
     ``max_spot_share``: spot is bought for at most this share of the GPUs that its pods ask for; None is no limit.
     ``reclaim``: what is idle may be put to rest; without it nothing of the class ever is.
     """

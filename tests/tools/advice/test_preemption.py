@@ -9,20 +9,20 @@ from hypothesis import strategies as st
 
 import run_lengths as bench
 from pilotlight.decide.demand.run_lengths import ENOUGH
-from pilotlight.tools.advice.preemption import Work, should_preempt
+from pilotlight.decide.interruption.preemption import Contender, Queue, should_preempt
 from pilotlight.tools.advice.run_quantiles import KEPT, RunLengths, measure_error
 
 PRICE = Decimal("3.06")
 
 
-def waiting(left_s: float, priority: int = 10, gpus: int = 1, never: bool = False) -> Work:
+def waiting(left_s: float, priority: int = 10, gpus: int = 1, never: bool = False) -> Contender:
     """A job that waits."""
-    return Work("short", priority, left_s, gpus, PRICE, never_preempts=never)
+    return Contender("short", priority, left_s, gpus, PRICE, never_preempts=never)
 
 
-def running(left_s: float, priority: int = 1, unsaved_s: float = 0) -> Work:
+def running(left_s: float, priority: int = 1, unsaved_s: float = 0) -> Contender:
     """A job that runs on one GPU."""
-    return Work("long", priority, left_s, 1, PRICE, unsaved_s, restart_s=60)
+    return Contender("long", priority, left_s, 1, PRICE, unsaved_s, restart_s=60)
 
 
 CASES = {
@@ -37,7 +37,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("one", "other", "preempt", "why"), CASES.values(), ids=CASES)
-def test_preemption_is_advised_with_its_reason(one: Work, other: Work, preempt: bool, why: str) -> None:
+def test_preemption_is_advised_with_its_reason(one: Contender, other: Contender, preempt: bool, why: str) -> None:
     """By priority, then by the time left, then by what it costs both ways."""
     found = should_preempt(one, other, Decimal(1))
     assert found.preempt == preempt
@@ -51,6 +51,23 @@ def test_preemption_never_costs_more_than_waiting(one: float, other: float, a: i
     if found.preempt:
         assert a > b
         assert found.preempting_usd < found.waiting_usd
+
+
+def test_who_is_served_soon_anyway_preempts_nobody() -> None:
+    """A place that comes free by itself within minutes makes waiting cheap, however long the other still runs."""
+    one, other = waiting(600), running(10 * 3600)
+    assert should_preempt(one, other, Decimal(5)).waiting_usd == 50
+    soon = should_preempt(one, other, Decimal(5), Queue(next_s=600))
+    assert not soon.preempt
+    assert soon.waiting_usd == Decimal("0.83")
+
+
+def test_who_leaves_pays_for_its_turn_behind_those_who_wait() -> None:
+    """Its new pod waits behind others of its priority; at ten times the worth the urgent one still goes first."""
+    one, other, queue = waiting(600), running(10 * 3600), Queue(next_s=2 * 3600, behind_s=3 * 3600)
+    assert should_preempt(one, other, Decimal(5), Queue(next_s=2 * 3600)).preempt
+    assert not should_preempt(one, other, Decimal(5), queue).preempt
+    assert should_preempt(one, other._replace(worth=Decimal(5)), Decimal(50), queue).preempt
 
 
 def test_a_group_answers_once_it_has_enough_and_a_wider_one_before() -> None:

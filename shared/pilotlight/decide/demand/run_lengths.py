@@ -36,6 +36,8 @@ LEAST = 5
 ENOUGH = 10
 """Ended runs from which on quantiles are told."""
 QUANTILES = (0.5, 0.9)
+ALL = "all"
+"""The group of every run."""
 UNSEEN = Ran()
 
 

@@ -20,6 +20,8 @@ from pilotlight.facts.interruption.interruption import (
     LEAD_S,
     NOTICE_S,
     OFF_HOURS,
+    PODS_LEAVE,
+    PREEMPTION,
     RENEW,
     SICK,
     STOP_KINDS,
@@ -135,8 +137,8 @@ def drain_moves(
     leaving = groups(node, others, price, now, found.leaving)
     moves: list[Move] = []
     for group in leaving:
-        moves += _of_group(found, group, end, found.begin + timedelta(seconds=boot_s), now)
-    if found.kind == UNFUNDED:
+        moves += _of_able(found, group, end, found.begin + timedelta(seconds=boot_s), now)
+    if found.kind in PODS_LEAVE:
         stays = Move(at=found.begin, do="uncordon", subject=node.name, why="they left, and the node stays")
         return _in_order(moves if leaving else (stays,), now)
     first = min((m.at for m in moves if m.do == "evict"), default=found.begin)
@@ -184,12 +186,21 @@ def _last(found: Interruption, node: Node, busy: bool, end: datetime) -> Move:
     return Move(at=at, do="release", subject=node.name, why=why)
 
 
+def _of_able(found: Interruption, group: Movers, end: datetime, ready: datetime, now: datetime) -> list[Move]:
+    """Its moves; none where it would give way to others, and its checkpoint is not safe by the end."""
+    if found.kind != PREEMPTION:
+        return _of_group(found, group, end, ready, now)
+    asked = max((found.asked[p.key] for p in group.pods if p.key in found.asked), default=None)
+    safe = (asked or max(found.begin, now)) + timedelta(seconds=group.takes_s)
+    return _of_group(found, group, end, ready, now) if group.takes_s > 0 and safe <= end else []
+
+
 def _of_group(found: Interruption, group: Movers, end: datetime, ready: datetime, now: datetime) -> list[Move]:
     """A checkpoint where there is time for one, and the eviction."""
     first = group.pods[0]
     asked = max((found.asked[p.key] for p in group.pods if p.key in found.asked), default=None)
     start = found.begin
-    if end - start > timedelta(seconds=LONG_S) and found.kind != UNFUNDED:
+    if end - start > timedelta(seconds=LONG_S) and found.kind not in PODS_LEAVE:
         leaves = min(ready, end - timedelta(seconds=group.grace_s + TICK_S))
         start = max(start, leaves - timedelta(seconds=group.takes_s))
     safe = (asked or max(start, now)) + timedelta(seconds=group.takes_s)

@@ -16,7 +16,7 @@ StopKind = Literal["hard-cap", "max-runtime"]
 """Stops of our own: what a hard budget holds ends, or the longest run that a class's policy allows."""
 STOP_KINDS: tuple[StopKind, ...] = ("hard-cap", "max-runtime")
 
-OwnKind = Literal["deadline", "node-age", "back-to-spot", "sick-gpu", "off-hours", "out-of-budget"]
+OwnKind = Literal["deadline", "node-age", "back-to-spot", "sick-gpu", "off-hours", "out-of-budget", "preemption"]
 """Moves and ends of our own that stop no node for its budget."""
 
 MOVE: Literal["deadline"] = "deadline"
@@ -32,9 +32,13 @@ OFF_HOURS: Literal["off-hours"] = "off-hours"
 """An end of our own: a rule's time has come, in which pods of some classes leave a pool, and nothing replaces it."""
 UNFUNDED: Literal["out-of-budget"] = "out-of-budget"
 """An end of our own: some pods leave a node whose other holders pay for it; the node stays, and nothing replaces it."""
+PREEMPTION: Literal["preemption"] = "preemption"
+"""A move of our own: a pod that consents gives way to one of a higher priority that waits; its node stays."""
+PODS_LEAVE: tuple[Literal["out-of-budget", "preemption"], ...] = (UNFUNDED, PREEMPTION)
+"""Some pods leave, and their node stays."""
 AT_LEISURE: tuple[Literal["node-age", "back-to-spot", "sick-gpu"], ...] = (RENEW, BACK, SICK)
 """Nothing ends these: who has no ready room elsewhere goes on working."""
-OUR_OWN: tuple[str, ...] = (*STOP_KINDS, MOVE, OFF_HOURS, UNFUNDED, *AT_LEISURE)
+OUR_OWN: tuple[str, ...] = (*STOP_KINDS, MOVE, OFF_HOURS, *PODS_LEAVE, *AT_LEISURE)
 """Nobody takes the instance: we began these ourselves."""
 
 Do = Literal["replace", "cordon", "checkpoint", "evict", "release", "uncordon"]
@@ -85,6 +89,14 @@ class Confirmed(msgspec.Struct, frozen=True, kw_only=True):
     asked: dict[str, datetime] = {}
 
 
+class Preempts(msgspec.Struct, frozen=True, kw_only=True):
+    """The pod that waits for a place, and the owner of the one that gives way: it is asked once a day."""
+
+    uid: str  # Of the pod that waits.
+    pod: str  # The same, as namespace/name.
+    owner: str  # Of the pod that gives way, as namespace/owner; its own name where it has none.
+
+
 class Interruption(msgspec.Struct, frozen=True, kw_only=True):
     """One instance's interruption, from its notice until all is done that can be. The record a rescue goes on from."""
 
@@ -97,6 +109,7 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
     said_at: datetime | None = None  # The notice's own time.
     begin: datetime  # When to start.
     leaving: tuple[str, ...] = ()  # Pods (by uid) that leave, where the others stay with their node.
+    preempts: Preempts | None = None  # For whom a pod gives way, where it does.
     deadline: datetime | None = None  # When the instance goes; None after the fact and for a mere probability.
     named: bool = True  # The notice itself said the deadline.
     until: datetime | None = None  # When a cordon ends that no deadline does.

@@ -11,7 +11,8 @@ from pilotlight.decide.money.economics import LATE_S
 from pilotlight.decide.money.node_end import Ending
 from pilotlight.errors import Conflict
 from pilotlight.facts.capacity import BoundPod, Node
-from pilotlight.facts.interruption.interruption import AT_LEISURE, STOP_KINDS, UNFUNDED, Interruption
+from pilotlight.facts.interruption.interruption import AT_LEISURE, PREEMPTION, STOP_KINDS, UNFUNDED, Interruption
+from pilotlight.facts.messages import Outgoing
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.deps import Deps
 from pilotlight.ports.state import ABSENT
@@ -76,6 +77,7 @@ def begin_leave(
     instance, uids = node.instance or node.name, {pod.uid for pod in pods}
     known = interruption_records.find(deps, instance)
     open_one = known.found if known and not known.found.is_over else None
+    told, open_one = _before_preemption(deps, open_one, price, now)
     former, later = _apart(open_one)
     if (former is not None and uids.issubset(former.leaving)) or not _can_wait(later, by):
         return
@@ -98,11 +100,20 @@ def begin_leave(
         later=later,
     )
     opening = interruption_records.opening(found, len(pods), price, now)
-    found = msgspec.structs.replace(found, messages=(*(former.messages if former else ()), opening))
+    found = msgspec.structs.replace(found, messages=(*told, *(former.messages if former else ()), opening))
     with suppress(Conflict):  # Another look carries on what was there: it is looked at again.
         interruption_records.write(
-            deps, interruption_records.Versioned(found, known.version if known and open_one else ABSENT)
+            deps, interruption_records.Versioned(found, known.version if known and not known.found.is_over else ABSENT)
         )
+
+
+def _before_preemption(
+    deps: Deps, open_one: Interruption | None, price: UsdPerHour, now: datetime
+) -> tuple[tuple[Outgoing, ...], Interruption | None]:
+    """A budget goes before a pod that waits: what is told of the preemption that ends, and any other that is open."""
+    if open_one is None or open_one.kind != PREEMPTION:
+        return (), open_one
+    return interruption_records.given_way(deps, open_one, price, now), None
 
 
 def _apart(open_one: Interruption | None) -> tuple[Interruption | None, Interruption | None]:

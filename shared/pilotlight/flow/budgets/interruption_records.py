@@ -18,6 +18,8 @@ from pilotlight.errors import Conflict, Retry
 from pilotlight.facts.interruption.interruption import (
     BACK,
     OUR_OWN,
+    PODS_LEAVE,
+    PREEMPTION,
     STILL_THERE,
     STOP_KINDS,
     UNFUNDED,
@@ -204,7 +206,7 @@ def ending(found: Interruption, price: UsdPerHour, now: datetime) -> tuple[Outgo
 
 
 def _what(found: Interruption, when: str, pods: int) -> str:
-    if found.kind == UNFUNDED:
+    if found.kind in PODS_LEAVE:
         leave = f"{len(found.leaving)} GPU pod{'s leave' if len(found.leaving) != 1 else ' leaves'}"
         return f"{found.kind}: {leave} {_named(found)}, which stays"
     return f"{found.kind} of {_named(found)}: it goes {when}, with {pods} GPU pod{'s' if pods != 1 else ''} on it"
@@ -221,16 +223,28 @@ _WHEN = {
 }
 
 
-def on_their_way(deps: Deps, now: datetime) -> dict[str, str]:
-    """Why each node that we empty goes, and when, by its instance and by its name; one whose time has not come yet, and
-    one of which only some pods leave, stays until then."""
-    words: dict[str, str] = {}
+class OnItsWay(NamedTuple):
+    """In words what is under way with a node; ``goes`` where the node itself goes."""
+
+    words: str
+    goes: bool
+
+
+def on_their_way(deps: Deps, now: datetime) -> dict[str, OnItsWay]:
+    """Why each node that we empty goes, and when, and for whom a pod of one that stays gives way, by its instance and
+    by its name; one whose time has not come yet, and one of which pods leave for money, stays until then unsaid."""
+    words: dict[str, OnItsWay] = {}
     for kept in open_interruptions(deps):
         found = kept.found
-        begun = found.ours and found.begin <= now and found.truth == "verified" and found.kind != UNFUNDED
-        if begun and (found.replaced or found.kind != BACK):
+        begun = found.ours and found.begin <= now and found.truth == "verified" and found.kind not in PODS_LEAVE
+        if found.kind == PREEMPTION:
+            way = OnItsWay(f"{found.kind}: {found.why}", goes=False)
+            words[found.instance] = words[found.node or found.instance] = way
+        elif begun and (found.replaced or found.kind != BACK):
             when = f"at {moment_of(found.deadline, now)} UTC" if found.deadline else _WHEN.get(found.kind, "soon")
-            words[found.instance] = words[found.node or found.instance] = f"{found.kind}: it goes {when}"
+            words[found.instance] = words[found.node or found.instance] = OnItsWay(
+                f"{found.kind}: it goes {when}", goes=True
+            )
     return words
 
 
@@ -238,6 +252,7 @@ _NEXT: dict[str, str] = {
     "hard-cap": "saved, drained and released before that; nothing new is bought for it",
     "max-runtime": "saved, drained and released before that; nothing new is bought for it",
     "out-of-budget": "asked for a checkpoint and evicted within their grace; the node goes on with whoever pays for it",
+    "preemption": "asked for a checkpoint and evicted once that is safe; nothing is bought for the one that waits",
     "off-hours": "saved, evicted as their disruption budgets allow, and released; nothing is bought there meanwhile",
 }
 """What is done next at an end of our own: no cloud takes anything, and nothing takes its place."""
@@ -284,6 +299,8 @@ def _how_over(found: Interruption) -> str:
     stop = _stop(found)
     if found.kind == UNFUNDED and found.outcome == "stayed":
         return "its pods without money left; the node stays with whoever pays for it"
+    if found.kind == PREEMPTION and found.outcome == "stayed":
+        return f"{found.why}; it {'has left' if found.evicted else 'was not evicted'}, and the node stays"
     if found.outcome != "released" or found.kind not in OUR_OWN:
         return _ENDED[found.outcome]
     return "its pods moved, and it was released" if stop is None else _STOPPED[stop]

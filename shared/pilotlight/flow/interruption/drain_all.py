@@ -13,7 +13,7 @@ from datetime import timedelta
 from pilotlight.errors import Busy, Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.decisions import NodeVerdict
-from pilotlight.facts.interruption.interruption import NOTICE_S, STILL_THERE, STOP_KINDS, UNFUNDED, Interruption
+from pilotlight.facts.interruption.interruption import NOTICE_S, PODS_LEAVE, STILL_THERE, STOP_KINDS, Interruption
 from pilotlight.facts.interruption.notice_kinds import SHOWN
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.flow.budgets import interruption_records
@@ -65,8 +65,8 @@ def _begun(deps: Deps) -> PilotlightError | None:
 
 
 def _beginnings(deps: Deps) -> Iterator[Callable[[Deps], None]]:
-    """Beginnings that the policy may ask for: rescues where a block of capacity ends soon, and moves off nodes that are
-    too old, whose GPUs are not well, or whose off-hours begin. They are imported where a case arises."""
+    """Beginnings that the policy may ask for: rescues where a block of capacity ends soon, moves off nodes that are too
+    old, whose GPUs are not well, or whose off-hours begin, and preemptions. They are imported where a case arises."""
     may = {move for rules in deps.policy.classes.values() for move in rules.may_move}
     due = {
         "begin_before_block_ends": any(pool.capacity_type == "reserved" for pool in deps.policy.pools.values()),
@@ -79,6 +79,10 @@ def _beginnings(deps: Deps) -> Iterator[Callable[[Deps], None]]:
             from pilotlight.flow.interruption import own_moves
 
             yield getattr(own_moves, begin)
+    if "preempt" in may:
+        from pilotlight.flow.interruption.preempting import begin_preempting
+
+        yield begin_preempting
 
 
 def look_with_drains(deps: Deps) -> Callable[[Snapshot], Snapshot] | None:
@@ -196,7 +200,7 @@ def _dealt_with(known: Interruption, node: Node, notice: InterruptionNotice) -> 
 
     A mark proves what is begun of it: what was disproved, or left the node there, was of something else.
     """
-    if known.kind in ("rebalance", UNFUNDED):
+    if known.kind in ("rebalance", *PODS_LEAVE):
         return False
     if known.is_over:
         return known.outcome not in STILL_THERE and known.received_at >= node.created_at

@@ -12,7 +12,7 @@ from functools import partial
 
 import msgspec
 
-from pilotlight.decide.interruption.drain_plan import TICK_S, groups, unsaved_work
+from pilotlight.decide.interruption.drain_plan import TICK_S
 from pilotlight.decide.money.economics import LATE_S, billed_cost, stop_s
 from pilotlight.decide.nodes.other_autoscalers import others_at
 from pilotlight.errors import Conflict, Denied, Retry
@@ -24,9 +24,10 @@ from pilotlight.facts.interruption.interruption import (
     GONE,
     OFF_HOURS,
     OUR_OWN,
+    PODS_LEAVE,
+    PREEMPTION,
     STILL_THERE,
     STOP_KINDS,
-    UNFUNDED,
     Interruption,
     Move,
     RescueOutcome,
@@ -58,7 +59,7 @@ class NodeDrain(Saving):
     def go(self) -> None:
         """Every step that is due."""
         node = self.view.node_of(self.found.instance, self.found.node)
-        if self.found.kind == UNFUNDED and self._is_out_of_date(node):
+        if self.found.kind in PODS_LEAVE and self._is_out_of_date(node):
             self._end("stayed")  # The next look judges anew.
         else:
             self._step(node)
@@ -68,6 +69,13 @@ class NodeDrain(Saving):
 
     def _is_out_of_date(self, node: Node | None) -> bool:
         """True where pods that were to leave alone do not any more: nobody acts there, or their time was over."""
+        if self.found.kind == PREEMPTION:
+            from pilotlight.flow.interruption.called_off import called_off
+
+            why = called_off(self.deps, self.found, node, self.view, self.now)
+            if why:
+                self._note(why=f"{self.found.why}; called off: {why}")
+            return bool(why)
         last, later = (self.found.deadline or self.now) + timedelta(seconds=TICK_S), self.found.later
         last = min(last, later.begin) if later is not None and later.kind not in AT_LEISURE else last
         return node is None or self.now >= last or self.deps.mode_of(self.found.pool) != "act"
@@ -150,7 +158,7 @@ class NodeDrain(Saving):
 
     def _is_left(self, node: Node, due: Sequence[Move]) -> bool:
         """True where a verified order has made all pods leave."""
-        ends = self.found.truth == "verified" and self.found.kind != UNFUNDED
+        ends = self.found.truth == "verified" and self.found.kind not in PODS_LEAVE
         evicts = ends and any(move.do == "evict" for move in due)
         return evicts and not self.found.is_over and self._empty(node) and self._drained(node)
 
@@ -164,7 +172,7 @@ class NodeDrain(Saving):
         return min(later, default=None)
 
     def _last(self, move: Move, node: Node) -> None:
-        if move.do == "uncordon" and self.found.kind == UNFUNDED:
+        if move.do == "uncordon" and self.found.kind in PODS_LEAVE:
             self._end("stayed")
         elif move.do == "uncordon":
             self._try(partial(self._uncordon, node.name))
@@ -215,7 +223,7 @@ class NodeDrain(Saving):
     @property
     def holds_room(self) -> bool:
         """True where room was asked for its pods, who have not all left for it yet: it is nobody else's."""
-        found, asks_for_none = self.found, (*STOP_KINDS, OFF_HOURS, UNFUNDED)
+        found, asks_for_none = self.found, (*STOP_KINDS, OFF_HOURS, *PODS_LEAVE)
         return found.replaced and not found.is_over and found.kind not in asks_for_none
 
     def _who_hold_room(self) -> "Sequence[NodeDrain]":
@@ -262,14 +270,6 @@ class NodeDrain(Saving):
         node = snapshot.view.node_of(self.found.instance, self.found.node)
         onto = self.spot_pools() if self.found.kind == BACK else ()
         return without_node(snapshot, node, gone=gone, move=move, onto=onto) if node else snapshot
-
-    def _count(self, node: Node) -> None:
-        """Count what would be lost if all ended now. An evicted pod's loss stays as it was when it was evicted."""
-        leaving = groups(node, self.view.nodes, self.price, self.now, self.found.leaving)
-        pods = (pod for group in leaving for pod in group.pods)
-        gone = {**self.found.evicted, GONE: self.now}
-        lost = {p.key: unsaved_work(self._as_saved(p), node, self.price, self.now) for p in pods if p.key not in gone}
-        self._note(lost={**lost, **{uid: was for uid, was in self.found.lost.items() if uid in gone}})
 
     def _paused(self) -> bool:
         """True where people hold it. A store that does not say so keeps no work from being saved."""

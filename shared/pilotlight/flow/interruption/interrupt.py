@@ -18,8 +18,8 @@ from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.interruption.interruption import (
     AT_LEISURE,
     NOTICE_S,
+    PODS_LEAVE,
     STILL_THERE,
-    UNFUNDED,
     Confirmed,
     Interruption,
 )
@@ -107,7 +107,7 @@ def news(known: Interruption, notice: InterruptionNotice) -> bool:
     What happened well after the last one ended is another interruption: groups give a new machine an old one's name.
     """
     known = known.of_node
-    if known.kind in (*AT_LEISURE, UNFUNDED):  # Ours, and of no end: whatever a cloud says then is more.
+    if known.kind in (*AT_LEISURE, *PODS_LEAVE):  # Ours, and of no end: whatever a cloud says then is more.
         return known.outcome in ("", *STILL_THERE)
     if known.is_over:
         same = (notice.kind, notice.at) == (known.kind, known.said_at)
@@ -190,7 +190,7 @@ def _opened(
         outcome="" if ours else "not ours" if pool else "unknown",
         asked=known.asked if known else {},
         evicted=known.evicted if known else {},
-        replaced=known.replaced if known and known.kind != UNFUNDED else False,
+        replaced=known.replaced if known and known.kind not in PODS_LEAVE else False,
         decision=known.decision if known else "",
         cordoned=known.cordoned if known else False,
         confirmed=_confirmed(known, deadline),

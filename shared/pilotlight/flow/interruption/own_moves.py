@@ -5,6 +5,7 @@ it is tried anew. A block says when it ends from its first day: what runs on it 
 cloud's notice; the cloud's own event, forty minutes before, is only a reason to look.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Literal, get_args
 
@@ -16,7 +17,14 @@ from pilotlight.decide.limits.policy_schedule import NOTICE, effective, emptied_
 from pilotlight.decide.nodes.other_autoscalers import others_at
 from pilotlight.errors import Conflict
 from pilotlight.facts.capacity import Node
-from pilotlight.facts.interruption.interruption import LEAD_S, OFF_HOURS, RENEW, SICK, Interruption
+from pilotlight.facts.interruption.interruption import (
+    LEAD_S,
+    OFF_HOURS,
+    RENEW,
+    SICK,
+    Interruption,
+    Preempts,
+)
 from pilotlight.facts.interruption.notice_kinds import WORLD, NoticeCloud
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.flow.budgets import interruption_records
@@ -47,23 +55,34 @@ def begin_off_old(deps: Deps) -> None:
     others = others_at(policy, view, pools, now)
     for node, why in movable([n for n in view.nodes if not move_tried_lately(deps, n, now)], pools, policy, now):
         stays = node.pool in going or others.stays(node.pool, node.instance or node.name)
-        if not stays and _is_ours(deps, node, now):
+        if not stays and is_ours(deps, node, now):
             open_move(deps, node, RENEW, why, now)
 
 
-def move_tried_lately(deps: Deps, node: Node, now: datetime) -> bool:
-    """True where it was tried of late to move a node's pods."""
+_MOVES = (RENEW, SICK, OFF_HOURS)
+
+
+def move_tried_lately(deps: Deps, node: Node, now: datetime, kinds: Sequence[str] = _MOVES) -> bool:
+    """True where it was tried of late to move a node's pods, by one of these kinds."""
     past = interruption_records.past(deps, node.instance or node.name) if node.gpu_pods else ()
-    return any(one.kind in (RENEW, SICK, OFF_HOURS) and now - one.received_at < AGAIN for one in past)
+    return any(one.kind in kinds and now - one.received_at < AGAIN for one in past)
 
 
 def open_move(
-    deps: Deps, node: Node, kind: Literal["node-age", "sick-gpu", "off-hours"], why: str, now: datetime
+    deps: Deps,
+    node: Node,
+    kind: Literal["node-age", "sick-gpu", "off-hours", "preemption"],
+    why: str,
+    now: datetime,
+    preempts: Preempts | None = None,
+    leaving: tuple[str, ...] = (),
 ) -> None:
-    """Begin to move a node's pods: the record from which ticks carry it on. Off-hours begin half an hour after."""
+    """Begin to move a node's pods, or those ``leaving``, by uid: the record from which ticks carry it on. Off-hours
+    begin half an hour after."""
     offering = next((one for one in deps.offerings if one.pool == node.pool), None)
     if offering is None:  # Without a price nothing is bought in its place.
         return
+    pods = [pod for pod in node.gpu_pods if not leaving or pod.uid in leaving]
     price, begin = offering.usd_per_hour, now + NOTICE if kind == OFF_HOURS else now
     found = Interruption(
         cluster=deps.name,
@@ -71,15 +90,17 @@ def open_move(
         kind=kind,
         received_at=now,
         begin=begin,
+        leaving=leaving,
+        preempts=preempts,
         until=begin + timedelta(seconds=CORDON_S),
         replaced=kind == OFF_HOURS,
         pool=node.pool,
         node=node.name,
         ours=True,
         why=why,
-        lost={pod.uid: unsaved_work(pod, node, price, now) for pod in node.gpu_pods},
+        lost={pod.uid: unsaved_work(pod, node, price, now) for pod in pods},
     )
-    opening = interruption_records.opening(found, len(node.gpu_pods), price, now)
+    opening = interruption_records.opening(found, len(pods), price, now)
     try:
         interruption_records.write(deps, Versioned(msgspec.structs.replace(found, messages=(opening,)), ABSENT))
     except Conflict:
@@ -99,7 +120,7 @@ def begin_off_sick(deps: Deps) -> None:
             node.name not in closed
             or node.pool in going
             or others.stays(node.pool, node.instance or node.name)
-            or not _is_ours(deps, node, now)
+            or not is_ours(deps, node, now)
         ):
             continue
         if all(moves_on(pod, deps.policy, "sick-gpu") for pod in node.gpu_pods):
@@ -107,12 +128,12 @@ def begin_off_sick(deps: Deps) -> None:
             going.add(node.pool)
 
 
-def _is_ours(deps: Deps, node: Node, now: datetime) -> bool:
+def is_ours(deps: Deps, node: Node, now: datetime, kinds: Sequence[str] = _MOVES) -> bool:
     """True for a node with work that we may empty: its pool acts, nobody paused it, and it was not tried of late."""
     rules = deps.policy.pools.get(node.pool)
     ours = rules is not None and rules.handled_by == "pilotlight" and deps.mode_of(node.pool) == "act"
     paused = ours and brake_records.pause_reason(deps.state, deps.name, node.pool)
-    return bool(ours and node.gpu_pods) and not paused and not move_tried_lately(deps, node, now)
+    return bool(ours and node.gpu_pods) and not paused and not move_tried_lately(deps, node, now, kinds)
 
 
 def begin_off_hours(deps: Deps) -> None:
@@ -131,7 +152,7 @@ def begin_off_hours(deps: Deps) -> None:
     for node in sorted(view.nodes, key=lambda one: one.name):
         rules = emptied_by(node, leave)
         known = (node.instance or node.name) in going or others.stays(node.pool, node.instance or node.name)
-        if rules and not known and _is_ours(deps, node, now):
+        if rules and not known and is_ours(deps, node, now):
             open_move(deps, node, OFF_HOURS, f"rule {', '.join(rule.name for rule in rules)}: off-hours begin", now)
 
 

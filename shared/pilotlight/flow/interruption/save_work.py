@@ -11,10 +11,27 @@ from functools import partial
 
 import msgspec
 
-from pilotlight.decide.interruption.drain_plan import MARGIN_S, assumed_saved, drain_moves, room_for
+from pilotlight.decide.interruption.drain_plan import (
+    MARGIN_S,
+    assumed_saved,
+    drain_moves,
+    groups,
+    room_for,
+    unsaved_work,
+)
 from pilotlight.errors import BadRequest, Busy, Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering
-from pilotlight.facts.interruption.interruption import AT_LEISURE, BACK, STOP_KINDS, UNFUNDED, Interruption, Move
+from pilotlight.facts.interruption.interruption import (
+    AT_LEISURE,
+    BACK,
+    GONE,
+    PODS_LEAVE,
+    PREEMPTION,
+    STOP_KINDS,
+    UNFUNDED,
+    Interruption,
+    Move,
+)
 from pilotlight.facts.labels import CHECKPOINT_NOW, MOVED
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.deps import Deps
@@ -51,6 +68,14 @@ class Saving:
         """Moves that are left to do, as the last look shows it."""
         node = msgspec.structs.replace(node, pods=tuple(self._as_saved(p) for p in node.pods))
         return drain_moves(self.found, node, self.view.nodes, self.price, self.boot_s, self.now)
+
+    def _count(self, node: Node) -> None:
+        """Count what would be lost if all ended now. An evicted pod's loss stays as it was when it was evicted."""
+        leaving = groups(node, self.view.nodes, self.price, self.now, self.found.leaving)
+        pods = (pod for group in leaving for pod in group.pods)
+        gone = {**self.found.evicted, GONE: self.now}
+        lost = {p.key: unsaved_work(self._as_saved(p), node, self.price, self.now) for p in pods if p.key not in gone}
+        self._note(lost={**lost, **{uid: was for uid, was in self.found.lost.items() if uid in gone}})
 
     def save(self, node: Node) -> None:
         """Save with the cluster alone what can be. Nothing says who was asked: early enough, they are asked again."""
@@ -172,6 +197,8 @@ class Saving:
     def _may_evict(self, pod: BoundPod, move: Move) -> bool:
         if self.deps.mode_of(self.found.pool) != "act":
             return False
+        if self.found.kind == PREEMPTION:  # Without a cordon: the pod that waits is bound in its place.
+            return pod.key in self.found.asked
         if self.found.kind in AT_LEISURE:  # Nothing ends it: who cannot move yet goes on working.
             if self.found.kind == BACK:
                 in_time = self.found.until is not None and self.now < self.found.until and not self.found.is_over
@@ -204,7 +231,7 @@ class Saving:
         return msgspec.structs.replace(pod, checkpointed_at=assumed_saved(pod, self.found.asked, self.now))
 
     def _said(self) -> str:
-        if self.found.kind == UNFUNDED:
+        if self.found.kind in PODS_LEAVE:
             return f"save now: this pod leaves {self.found.node}: {self.found.why}"
         when = f"at {self.found.deadline:%H:%M:%S} UTC" if self.found.deadline else "perhaps soon"
         return f"save now: {self.found.node or self.found.instance} goes {when} ({self.found.kind})"
@@ -214,7 +241,7 @@ class Saving:
             capped = self.found.kind == "hard-cap"
             ends = "what its budget holds for its node ends" if capped else "its class's max_runtime ends"
             return f"evicted by Pilotlight: {ends} ({self.found.why})"
-        if self.found.kind == UNFUNDED:
+        if self.found.kind in PODS_LEAVE:
             return f"evicted by Pilotlight: {self.found.why}"
         room = "room was asked for before" if self.found.replaced else "room comes after it"
         where = self.found.node or self.found.instance

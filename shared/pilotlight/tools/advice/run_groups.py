@@ -9,13 +9,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from pilotlight.decide.demand.run_lengths import Foretold
+from pilotlight.decide.demand.run_lengths import ALL, Foretold
 from pilotlight.facts.utilisation.telemetry import Telemetry
 from pilotlight.tools.advice.run_quantiles import MeasuredError, RunLengths, measure_error
 from pilotlight.tools.replay.traces.trace_job import Job
 from pilotlight.units import HOUR
 
-ALL = "all"
 PERCENT = 100
 
 

@@ -80,6 +80,7 @@ class Driver:
         self._stirred = True
         faults = world.faults
         self._sure = not (faults.shortage or faults.api_errors or app.policy.budgets or world.fleet.zones.names)
+        self._preempts = any("preempt" in rules.may_move for rules in app.policy.classes.values())
         self._moved_s = 0.0
         world.on_change.append(self._changed)
 
@@ -233,6 +234,8 @@ class Driver:
         self._stirred = False
         self.ticks += 1
         self._send("capacity_reconcile", Tick(cluster=self.app.settings.cluster_name, at=self.world.clock.now()))
+        if self._preempts and self.world.pending:  # A pod may be asked to give way, and each step is a tick's.
+            self._look_at_s = min(self._look_at_s, self.world.now_s + TICK_S)
 
     def _send(self, function: Function, message: PodPending | Tick | InterruptionNotice) -> None:
         self.events += 1

@@ -35,7 +35,7 @@ def demands_of(
     chosen = (pinned,) if isinstance(pinned, str) else pinned
     able = tuple(name for name, kind in catalog.instance_types.items() if kind.gpus >= each.count)
     types = able if chosen is None else tuple(t for t in able if t in chosen)
-    made = _shape(each, types, job.models, job.team, gang, checkpoint_s, tolerations)
+    made = _shape(each, types, job.models, job.team, gang, checkpoint_s, tolerations, job.class_priority)
     names = (job.job_id,) if gang is None else tuple(f"{job.job_id}-{n}" for n in range(nodes))
     return tuple(_pod(job, name, made, created) for name in names)
 
@@ -49,6 +49,7 @@ def _shape(
     gang: Gang | None,
     checkpoint_s: Seconds,
     tolerations: tuple[Toleration, ...],
+    priority: int,
 ) -> PodShape:
     by_model = (Requirement(key=GPU_MODEL, operator="In", values=models),) if models else ()
     return shape(
@@ -56,6 +57,7 @@ def _shape(
         terms=((*by_model, Requirement(key=INSTANCE_TYPE, operator="In", values=types)),),
         workload_class="training" if gpu.count > 1 else "batch",
         team=team,
+        priority=priority,
         gang=gang,
         checkpoint_s=checkpoint_s,
         tolerations=tolerations,
@@ -72,4 +74,5 @@ def _pod(job: Job, name: str, made: PodShape, created: datetime) -> PodDemand:
         created_at=created,
         owner=owner,
         image=job.image,
+        checkpoint_takes_s=job.saves_s,
     )

@@ -7,10 +7,17 @@ from typing import Any
 
 import pytest
 from api_server import api_server
+from both_ways import served
 from typer.testing import CliRunner
 
+from pilotlight.codec.policy_file import read_policy
 from pilotlight.errors import Failed
+from pilotlight.facts.workload import GpuRequest, PodDemand, shape
+from pilotlight.settings import Settings
 from pilotlight.tools.cli.main import build
+from pilotlight.wiring import App
+from pilotlight.world.machines import WorldPool
+from pilotlight.world.simulation import World
 
 CLUSTER = Path(__file__).parents[4] / "examples" / "cluster"
 POLICY = """
@@ -125,3 +132,40 @@ def test_why_says_it_of_a_pod_that_waited(files: list[str], tmp_path: Path, monk
     assert "Could give way (advice: nothing is preempted)" in shown
     assert "ml-research/sweep-long on gpu-t4-1 (priority 0)" in shown
     assert "ml-research/sweep-long on gpu-t4-1 (priority 0)" in of_cluster
+
+
+CONSENTS = """
+version: 1
+value_of_wait: 4
+pools: {t4: {instance_type: g4dn.xlarge, max: 1}}
+classes: {batch: {gpu_models: any, may_move: [preempt]}}
+prices: {max_age_days: 36500}
+"""
+
+
+@pytest.mark.parametrize("mode", ["act", "observe"])
+def test_a_pod_that_consents_is_said_to_give_way_at_the_next_tick(
+    mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where its deployment acts; where it only watches it is advice. The command itself changes nothing."""
+    (tmp_path / "policy.yaml").write_text(CONSENTS)
+    pools = [WorldPool.from_policy(name, rules) for name, rules in read_policy(CONSENTS, "policy").pools.items()]
+    world = World(App(Settings()).catalog, pools)
+    now = world.clock.now()
+    for name, run_s, priority in (("long", 36_000.0, 0), ("urgent", 600.0, 100)):
+        made = shape(gpu=GpuRequest(count=1), max_run_s=run_s, priority=priority)
+        pod = PodDemand(uid=name, namespace="ml", name=name, shape=made, created_at=now, checkpoint_takes_s=30)
+        world.submit(pod, run_s)
+        if name == "long":
+            world.launch("t4")
+            world.advance(1200.0)
+    for name, value in {"HOME": str(tmp_path), "POLICY": str(tmp_path / "policy.yaml"), "MODE": mode}.items():
+        monkeypatch.setenv(f"PILOTLIGHT_{name}", value)
+    with served(world) as outside:
+        monkeypatch.setenv("PILOTLIGHT_WORLD", outside.url)
+        shown = run("preempt", "ml/urgent")
+    assert list(world.running) == ["long"]
+    assert "could, and consents: ml/long on " in shown
+    acts = "At the next tick ml/long is asked to save, and gives way to ml/urgent: its class consents." in shown
+    assert acts == (mode == "act")
+    assert acts != ("This is advice: nothing is preempted." in shown)

@@ -1,4 +1,4 @@
-"""``pilotlight preempt``: whether a running pod should give way to one that waits; advice, nothing is preempted."""
+"""``pilotlight preempt``: whether a running pod should give way to one that waits, and whether a tick does it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +12,9 @@ from pilotlight.tools.cli.value_of_wait import ValueOfWait, with_value_of_wait
 
 if TYPE_CHECKING:
     from pilotlight.facts.decisions import Plan
+    from pilotlight.flow.observe.snapshot import Snapshot
     from pilotlight.tools.advice.run_quantiles import RunLengths
+    from pilotlight.wiring import App
 
 
 SHOWN = 5
@@ -39,15 +41,16 @@ def preempt(
     at: Annotated[str, typer.Option(help="As of this time, as 2026-11-21T00:30:00Z; left out: now.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Every pair, as JSON.")] = False,
 ) -> None:
-    """Say which running pod could give way to one that waits for a cap, a budget or capacity. Never acts.
+    """Say which running pod could give way to one that waits for a cap, a budget or capacity.
 
     Of each: its priority, the time it has probably left, and what waiting and what preempting costs. A cluster is
-    looked at with what its deployment remembers, files with nothing remembered.
+    looked at with what its deployment remembers, files with nothing
+    remembered. A tick acts, where the class of the pod that runs consents (may_move: preempt).
 
     Example: [bold]pilotlight preempt ml/train-0 --context prod --trace ours.csv.gz[/bold]
     """
+    from pilotlight.decide.interruption.give_way import give_way
     from pilotlight.flow.cycle.planning import preview
-    from pilotlight.tools.advice.give_way import give_way
     from pilotlight.tools.cli.start.plan_command import (
         REMEMBERS_NOTHING,
         decide,
@@ -63,7 +66,7 @@ def preempt(
         tell_instead("")  # The head says that no state was read.
     rules = with_value_of_wait(app.policy, value_of_wait)
     snapshot, decided = decide(dry_run(app, seams, now, rules)) if seams else preview(app.deps, releases=True)
-    known = _known(trace) if trace else None
+    known = _known(trace).foretold if trace else None
     ways = give_way(decided, snapshot.view, snapshot.memory, rules, snapshot.now, known, pod)
     if as_json:
         from pilotlight.tools.cli.printing import json_text
@@ -72,15 +75,28 @@ def preempt(
         return
     said = [*lines(ways, len(ways))] if ways else [_nothing(pod, decided)]
     typer.echo(plan_source(app, REMEMBERS_NOTHING if seams else app.settings.state, of_files(pods, nodes)).of)
-    _say(said, bool(ways), bool(rules.value_of_wait))
+    _say(said, bool(ways), bool(rules.value_of_wait), [] if seams else _due(app, snapshot, decided, pod))
 
 
-def _say(said: list[str], advised: bool, worth: bool) -> None:
+def _due(app: "App", snapshot: "Snapshot", decided: "Plan", pod: str) -> list[str]:
+    """What the next tick does for the pod, or for all, by the deployment's own policy and what it remembers."""
+    from pilotlight.flow.interruption.preempting import due_now
+
+    return [
+        f"At the next tick {way.running} is asked to save, and gives way to {way.pod}: its class consents."
+        for way, _, _ in due_now(app.deps, snapshot, decided)
+        if not pod or pod in (way.pod, way.pod.partition("/")[2], way.pod_uid)
+    ]
+
+
+def _say(said: list[str], advised: bool, worth: bool, due: list[str]) -> None:
     for line in said:
         typer.echo(line)
     if advised and not worth:
         typer.echo("Waiting is worth nothing by the policy: set value_of_wait, or try --value-of-wait.")
-    if advised:
+    for line in due:
+        typer.echo(line)
+    if advised and not due:
         typer.echo("This is advice: nothing is preempted.")
 
 
@@ -94,7 +110,7 @@ def _known(path: Path) -> "RunLengths":
 def _nothing(pod: str, decided: "Plan") -> str:
     """Why there is no advice."""
     if not pod:
-        from pilotlight.tools.advice.give_way import short_of
+        from pilotlight.decide.interruption.give_way import short_of
 
         if short := short_of(decided):
             waits = ", ".join(sorted({name for group in short for name in group.pods})[:SHOWN])

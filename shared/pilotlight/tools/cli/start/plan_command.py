@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from pilotlight.decide.interruption.give_way import GiveWay, give_way
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.decisions import Plan
 from pilotlight.settings import Settings, default_file, deployed_settings, read
-from pilotlight.tools.advice.give_way import GiveWay, give_way
 from pilotlight.tools.cli.real_cluster import Kubeconfig, current_context, settings_for
 from pilotlight.tools.cli.served import header
 from pilotlight.tools.cli.terminal import console_of

@@ -34,10 +34,10 @@ from pilotlight.tools.report.texts.why_text import (
 )
 
 if TYPE_CHECKING:
+    from pilotlight.decide.interruption.give_way import GiveWay
     from pilotlight.facts.capacity import BoundPod
     from pilotlight.facts.decisions import Plan
     from pilotlight.flow.observe.snapshot import Snapshot
-    from pilotlight.tools.advice.give_way import GiveWay
     from pilotlight.tools.glance.new_nodes import NewNode
     from pilotlight.tools.glance.node_origin import Origin
     from pilotlight.wiring import App
@@ -235,7 +235,7 @@ def _ways(wired: "App", newest: Record, subject: str) -> "list[GiveWay]":
     """Pods that could give way at this moment to one that waited for money or capacity at the newest decision."""
     if not any(group.verdict in NOT_HELPED for group in newest.plan.pods):
         return []
-    from pilotlight.tools.advice.give_way import give_way, short_of
+    from pilotlight.decide.interruption.give_way import give_way, short_of
 
     short = {name for group in short_of(newest.plan) for name in (*group.pods, *group.uids)}
     if not any(subject in (name, name.partition("/")[2]) for name in short):

@@ -13,16 +13,18 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     ``duration_s`` is known to the world alone: a policy must not look at it before the job ends.
     """
 
-    job_id: str
-    submit_s: Seconds
-    duration_s: Seconds
-    gpus: int
-    gpu_milli: int = MILLI_PER_GPU
-    models: tuple[str, ...] = ()
-    team: str = ""
-    priority: str = ""
-    group: str = ""
-    image: str = ""
+    job_id: str  # Its name in the trace.
+    submit_s: Seconds  # From the trace's beginning.
+    duration_s: Seconds  # That it runs.
+    gpus: int  # That it asks for.
+    gpu_milli: int = MILLI_PER_GPU  # Thousandths of each.
+    models: tuple[str, ...] = ()  # Allowed ones; empty: any.
+    team: str = ""  # Who pays for it.
+    priority: str = ""  # As its trace has it: a word or a number.
+    group: str = ""  # Its app, whose runs are alike.
+    image: str = ""  # Of its container.
+    class_priority: int = 0  # Of its PriorityClass. No trace has it.
+    saves_s: Seconds = 0.0  # Of a checkpoint that it is asked for; 0: it cannot be asked. No trace has it.
 
     @property
     def gpu_seconds(self) -> float:

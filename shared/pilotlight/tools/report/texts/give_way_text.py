@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from pilotlight.tools.advice.give_way import GiveWay, TimeLeft
+from pilotlight.decide.interruption.give_way import GiveWay, TimeLeft
 from pilotlight.units import cents, human
 
 SHOWN = 3
@@ -13,7 +13,9 @@ SHOWN = 3
 def section(ways: Sequence[GiveWay], shown: int = SHOWN) -> Iterator[str]:
     """A headed part of a plan."""
     yield ""
-    yield "Could give way (advice: nothing is preempted)"
+    consents = any(way.acts for way in ways)
+    done = "who consents does, where the pool acts" if consents else "advice: nothing is preempted"
+    yield f"Could give way ({done})"
     yield from lines(ways, shown)
 
 
@@ -25,10 +27,16 @@ def lines(ways: Sequence[GiveWay], shown: int) -> Iterator[str]:
         needs = f"; needs {_long(first.needs)} by {first.needs.by}" if first.needs else ""
         yield f"  {first.pod} (priority {first.priority}) waits: {first.waits}{needs}"
         for one in pairs[:shown]:
-            yield f"    {'could' if one.give_way else 'not'}: {_who(one)}"
+            yield f"    {_verdict(one)}: {_who(one)}"
             yield f"      {one.why}{_costs(one)}"
         if len(pairs) > shown:
             yield f"    and {len(pairs) - shown} more; pilotlight preempt {first.pod} shows all"
+
+
+def _verdict(one: GiveWay) -> str:
+    if not one.give_way:
+        return "not"
+    return "could, and consents" if one.acts else "could"
 
 
 def _who(one: GiveWay) -> str:

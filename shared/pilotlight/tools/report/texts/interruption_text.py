@@ -30,6 +30,7 @@ def lines(found: Interruption) -> list[str]:
 def is_about(found: Interruption, subject: str) -> bool:
     """True where it concerns an instance, a node, a decision or a pod."""
     pods = {name for uid, lost in found.lost.items() for name in (uid, lost.pod, lost.pod.partition("/")[2])}
+    pods |= {name for one in (found.preempts,) if one for name in (one.uid, one.pod, one.pod.partition("/")[2])}
     return subject in pods | ({found.instance, found.node, found.decision} - {""})
 
 

@@ -1,8 +1,9 @@
-"""Preemption of work that runs by work that waits: advice with its reasons; nothing is preempted here.
+"""Preemption of work that runs by work that waits: whether one should give way, with reasons and both costs.
 
 Article 003's rule, corrected: never for the same or a higher priority, and only where the one that waits is short
-beside what the other has left (under 0.3 of it). Beside the rule stand both costs: what waiting costs the one, and what
-the other loses that it did not save, with the time to start again, on all its GPUs.
+beside what the other has left (under 0.3 of it). Beside the rule stand both costs: what waiting costs the one until any
+place comes free, and what the other loses that it did not save, with the time to start again, on all its GPUs, and to
+wait in its turn.
 """
 
 from decimal import Decimal
@@ -14,7 +15,7 @@ SHORT = 0.3
 """Of the time that is left to the one that runs."""
 
 
-class Work(NamedTuple):
+class Contender(NamedTuple):
     """A job as it stands: ``left_s`` to run (all of it, for one that waits), ``unsaved_s`` lost if it stops now."""
 
     name: str
@@ -26,6 +27,8 @@ class Work(NamedTuple):
     restart_s: Seconds = 0.0
     never_preempts: bool = False
     """Its PriorityClass has preemptionPolicy Never."""
+    worth: UsdPerHour | None = None
+    """Dollars an hour of its own waiting; None: as the other's."""
 
 
 class Preemption(NamedTuple):
@@ -37,15 +40,30 @@ class Preemption(NamedTuple):
     preempting_usd: Usd
 
 
-def should_preempt(waiting: Work, running: Work, value_of_wait: UsdPerHour) -> Preemption:
-    """``value_of_wait``: dollars an hour of a job's waiting. Where nothing is to be had by it, it is not preempted."""
-    waits = _usd(value_of_wait, running.left_s)
+class Queue(NamedTuple):
+    """The queue that both wait in: a place comes free within ``next_s`` without anybody's leaving, and whoever leaves
+    comes back ``behind_s`` after its place is free again: others of its priority wait already."""
+
+    next_s: Seconds = float("inf")
+    behind_s: Seconds = 0.0
+
+
+ALONE = Queue()
+
+
+def should_preempt(
+    waiting: Contender, running: Contender, value_of_wait: UsdPerHour, queue: Queue = ALONE
+) -> Preemption:
+    """``value_of_wait``: dollars an hour of waiting, of the job that waits. Where nothing is to be had by it: no."""
+    waits = _usd(value_of_wait, min(running.left_s, queue.next_s))
     lost_s = running.unsaved_s + running.restart_s
-    loses = _usd(running.usd_per_gpu_hour * running.gpus, lost_s) + _usd(value_of_wait, waiting.left_s + lost_s)
+    worth = value_of_wait if running.worth is None else running.worth
+    away_s = waiting.left_s + lost_s + queue.behind_s
+    loses = _usd(running.usd_per_gpu_hour * running.gpus, lost_s) + _usd(worth, away_s)
     return Preemption(*_judged(waiting, running, waits, loses), waits, loses)
 
 
-def _judged(waiting: Work, running: Work, waits: Usd, loses: Usd) -> tuple[bool, str]:
+def _judged(waiting: Contender, running: Contender, waits: Usd, loses: Usd) -> tuple[bool, str]:
     if waiting.never_preempts:
         return False, f"{waiting.name}'s priority class never preempts"
     if waiting.priority <= running.priority:

@@ -1,14 +1,15 @@
-"""Which running pod could give way to one that waits for money or capacity: advice with its figures, never an act.
+"""Which running pod could give way to one that waits for money or capacity, and which of them consent to it.
 
 A pod is weighed against every running pod whose place would hold it, by ``preemption.should_preempt``. In doubt nothing
 gives way: what waits is taken at its long side (P90), what runs at its median, by runs of a trace, else by those that
 the look remembers of their kind or class. Where few are known, both are the mean of their kind, as the purchase takes
-it. Of a pod on the same node only GPUs are counted where its CPU and memory are not known: then the node's whole room
-is taken.
+it; one that waits, and names its longest run, is taken at that. Of a pod on the same node only GPUs are counted where
+its CPU and memory are not known: then the node's whole room is taken.
 """
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from itertools import islice
@@ -16,8 +17,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from pilotlight.decide.demand.run_lengths import expected_run_s, run_quantiles
+from pilotlight.decide.demand.run_lengths import ALL, Foretold, expected_run_s, run_quantiles
 from pilotlight.decide.fit.fit import Allowed, Bin, of_node, pods_that_fit
+from pilotlight.decide.interruption.drain_plan import moves_on
+from pilotlight.decide.interruption.preemption import Contender, Queue, should_preempt
 from pilotlight.decide.money.economics import RESTORE_S
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.decisions import Plan
@@ -25,17 +28,20 @@ from pilotlight.facts.memory import Memory
 from pilotlight.facts.place.pod_verdicts import Code, PodGroup
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import GpuRequest, PodDemand, PodShape, WorkloadClass
-from pilotlight.tools.advice.preemption import Work, should_preempt
-from pilotlight.tools.advice.run_groups import ALL
-from pilotlight.tools.advice.run_quantiles import RunLengths
 from pilotlight.units import MILLI_PER_GPU, Seconds, Usd, UsdPerHour, count_of
 
 SHORT: tuple[Code, ...] = ("cap", "budget", "unpaid", "step", "quota", "backoff", "zone", "paid", "spot-share")
 """Why pods wait whom another could help: a cap, a budget, or capacity that cannot be had."""
+PASSES: tuple[Code, ...] = ("step",)
+"""Waits among these that the next look may end: for them nobody is preempted."""
 MOST = 50
 """Running pods that are weighed for one that waits: those of the lowest priority, with the fewest GPUs."""
 ENDLESS = ("serving", "notebook")
 """Classes whose pods do not end by themselves."""
+
+
+Foretells = Callable[[Sequence[str], Seconds], Foretold | None]
+"""Forecast of one more run of the first of some groups that knows enough, from so many seconds after its start."""
 
 
 class TimeLeft(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +50,7 @@ class TimeLeft(msgspec.Struct, frozen=True, kw_only=True):
     p50_s: Seconds
     p90_s: Seconds
     by: str
+    known: bool = True  # False where only a mean says so, of a pod that names no longest run.
 
 
 class GiveWay(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +71,16 @@ class GiveWay(msgspec.Struct, frozen=True, kw_only=True):
     why: str  # The verdict's reason, in words.
     waiting_usd: Usd | None = None  # Dollars where the pod waits on.
     preempting_usd: Usd | None = None  # Dollars where it takes the place at once.
+    consents: bool = (
+        False  # True where the class of the running pod says `may_move: [preempt]`, and it saves when asked.
+    )
+    pod_uid: str = ""  # Of the pod that waits.
+    running_uid: str = ""  # Of the pod that runs.
+
+    @property
+    def acts(self) -> bool:
+        """True where it is preempted, once its pool acts: it should give way, it consents, and the need is known."""
+        return self.give_way and self.consents and self.needs is not None and self.needs.known
 
 
 def short_of(plan: Plan) -> list[PodGroup]:
@@ -77,37 +94,48 @@ def give_way(
     memory: Memory,
     policy: Policy,
     now: datetime,
-    known: RunLengths | None = None,
+    known: Foretells | None = None,
     named: str = "",
+    *,
+    consenting: bool = False,
 ) -> list[GiveWay]:
     """For the first pod of each shape that waits so, or the one that is ``named`` (by namespace and name, name or uid),
-    each running pod whose place would do; those that could give way first.
+    each running pod whose place would do; those that could give way first. ``consenting``: only those who consent,
+    and only where the wait does not pass by itself.
     """
-    waiting = {pod.uid: pod for pod in view.pending if not named or named in (pod.full_name, pod.name, pod.uid)}
-    pods = [
-        (group, pod)
-        for group in short_of(plan)
-        if (pod := next((waiting[uid] for uid in group.uids if uid in waiting), None)) is not None
-    ]
+    pods = _short_pods(plan, view, named, consenting)
     if not pods:
         return []
     prices = {node.node: node.usd_per_hour for node in plan.nodes}
-    lengths, allowed = _Lengths(memory, known or RunLengths(), now), Allowed()
+    lengths, allowed = _Lengths(memory, known, now), Allowed()
     places = sorted(
         _places(view.nodes, prices, lengths), key=lambda one: (one.priority, one.gpus, one.name, one.node.name)
     )
     found = []
     for group, pod in pods:
-        hold = islice((place for place in places if place.holds(pod.shape, allowed)), MOST)
-        pairs = [_weighed(pod, group.why, place, lengths.of_waiting(pod), policy) for place in hold]
+        hold = [place for place in places if place.holds(pod.shape, allowed)]
+        able = islice((one for one in hold if not consenting or _place_consents(one, policy)), MOST)
+        needs, turns = lengths.of_waiting(pod), _Turns(hold, view.pending, pod)
+        pairs = [_weighed(pod, group.why, place, needs, turns.queue_at(place), policy) for place in able]
         found += sorted(pairs, key=lambda one: (not one.give_way, one.preempting_usd or Decimal(0), one.running))
     return found
+
+
+def _short_pods(plan: Plan, view: ClusterView, named: str, consenting: bool) -> list[tuple[PodGroup, PodDemand]]:
+    """The first pod of each group that waits so; where who consents is asked for, not of a wait that passes."""
+    waiting = {pod.uid: pod for pod in view.pending if not named or named in (pod.full_name, pod.name, pod.uid)}
+    return [
+        (group, pod)
+        for group in short_of(plan)
+        if not (consenting and group.code in PASSES)
+        and (pod := next((waiting[uid] for uid in group.uids if uid in waiting), None)) is not None
+    ]
 
 
 class _Lengths:
     """Run lengths of pods, by a trace's runs, else by what the look remembers of their kind."""
 
-    def __init__(self, memory: Memory, known: RunLengths, now: datetime) -> None:
+    def __init__(self, memory: Memory, known: Foretells | None, now: datetime) -> None:
         self._memory, self._known, self.now = memory, known, now
 
     def of_waiting(self, pod: PodDemand) -> TimeLeft | None:
@@ -128,14 +156,17 @@ class _Lengths:
         if workload_class in ENDLESS:
             return TimeLeft(p50_s=most, p90_s=most, by="its deadline") if max_run_s else None
         kind = PodShape(gpu=gpu, workload_class=_class(workload_class), team=teams[0])
-        found = self._known.foretold(_groups(teams, gpu), ran_s) or run_quantiles(self._memory, kind, ran_s)
+        found = self._known(_groups(teams, gpu), ran_s) if self._known is not None else None
+        found = found or run_quantiles(self._memory, kind, ran_s)
         if found is not None:
             half, long = (min(most, max(0.0, length - ran_s)) for length in found.lengths_s)
             longer = " that ran longer" if ran_s else ""
             return TimeLeft(p50_s=half, p90_s=long, by=f"{count_of(found.runs, 'run')} of {found.group}{longer}")
         mean = min(most, expected_run_s(self._memory, kind, self.now))
         by = "the mean of its kind" if self._memory.ran else "what is typical: no runs are known"
-        return TimeLeft(p50_s=mean, p90_s=mean, by=by)
+        if max_run_s and not ran_s:
+            return TimeLeft(p50_s=mean, p90_s=most, by=f"{by}, and its longest run")
+        return TimeLeft(p50_s=mean, p90_s=mean, by=by, known=False)
 
 
 def _class(name: str) -> WorkloadClass:
@@ -223,8 +254,25 @@ def _place(
     )
 
 
-def _weighed(pod: PodDemand, waits: str, place: _Place, needs: TimeLeft | None, policy: Policy) -> GiveWay:
-    gives, why, waiting_usd, preempting_usd = _judged(pod, place, needs, policy)
+class _Turns:
+    """When places that would hold a pod come free by themselves, and how many wait beside it for such ones."""
+
+    def __init__(self, places: Sequence[_Place], pending: Iterable[PodDemand], pod: PodDemand) -> None:
+        left = [place.left.p50_s for place in places if place.left is not None]
+        self._next_s = min(left, default=float("inf"))
+        self._each_s = sum(left) / len(left) ** 2 if left else 0.0  # Places come free one after another.
+        self._others = sorted(one.shape.priority for one in pending if one.uid != pod.uid)
+
+    def queue_at(self, place: _Place) -> Queue:
+        """The queue for a pod in a place: those who wait already with its priority, or a higher one, are before it."""
+        ahead = len(self._others) - bisect_left(self._others, place.priority)
+        return Queue(self._next_s, ahead * self._each_s)
+
+
+def _weighed(
+    pod: PodDemand, waits: str, place: _Place, needs: TimeLeft | None, queue: Queue, policy: Policy
+) -> GiveWay:
+    gives, why, waiting_usd, preempting_usd = _judged(pod, place, needs, queue, policy)
     return GiveWay(
         pod=pod.full_name,
         waits=waits,
@@ -240,11 +288,23 @@ def _weighed(pod: PodDemand, waits: str, place: _Place, needs: TimeLeft | None, 
         why=why,
         waiting_usd=waiting_usd,
         preempting_usd=preempting_usd,
+        consents=_place_consents(place, policy),
+        pod_uid=pod.uid,
+        running_uid=place.pods[0].uid,
     )
 
 
+def _place_consents(place: _Place, policy: Policy) -> bool:
+    return all(is_consenting(pod, policy) for pod in place.pods)
+
+
+def is_consenting(pod: BoundPod, policy: Policy) -> bool:
+    """True for a pod whose class consents to be preempted, and which saves when it is asked: no other is touched."""
+    return pod.checkpoint_takes_s > 0 and moves_on(pod, policy, "preempt")
+
+
 def _judged(
-    pod: PodDemand, place: _Place, needs: TimeLeft | None, policy: Policy
+    pod: PodDemand, place: _Place, needs: TimeLeft | None, queue: Queue, policy: Policy
 ) -> tuple[bool, str, Usd | None, Usd | None]:
     """Verdict on a pair: yes or no, why, and dollars both ways where they are known."""
     if pod.shape.gang is not None:
@@ -262,11 +322,15 @@ def _judged(
     if place.price is None:
         return False, f"the price of {place.node.name} is not known", None, None
     shape, an_hour = pod.shape, place.price / max(1, place.node.gpus)
-    waiting = Work(
+    waiting = Contender(
         pod.full_name, shape.priority, needs.p90_s, shape.gpu.count, Decimal(0), never_preempts=pod.never_preempts
     )
-    running = Work(place.name, place.priority, place.left.p50_s, place.gpus, an_hour, place.unsaved_s, RESTORE_S)
-    found = should_preempt(waiting, running, policy.wait(shape.workload_class))
+    unsaved_s = 0.0 if _place_consents(place, policy) else place.unsaved_s  # Who consents saves first.
+    worth = policy.wait(place.pods[0].workload_class or "batch")  # type: ignore[arg-type]
+    running = Contender(
+        place.name, place.priority, place.left.p50_s, place.gpus, an_hour, unsaved_s, RESTORE_S, worth=worth
+    )
+    found = should_preempt(waiting, running, policy.wait(shape.workload_class), queue)
     return found.preempt, found.why, found.waiting_usd, found.preempting_usd
 
 

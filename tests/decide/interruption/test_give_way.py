@@ -8,11 +8,11 @@ import msgspec
 import pytest
 from small_fleet import NOW, T4, node, offering, plan, pod, policy
 
+from pilotlight.decide.interruption.give_way import MOST, GiveWay, give_way
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Taint
 from pilotlight.facts.memory import Memory, Ran
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, Toleration
-from pilotlight.tools.advice.give_way import MOST, GiveWay, give_way
 from pilotlight.tools.advice.run_quantiles import RunLengths
 from pilotlight.tools.report.texts.give_way_text import lines
 
@@ -52,7 +52,7 @@ def pairs(
     """The advice where the pool has all of its nodes."""
     made = plan([pod_], nodes, offerings=(T4,), rules=rules)
     view = ClusterView(pending=(pod_,), nodes=nodes)
-    return give_way(made, view, memory, rules, NOW, known if known is not None else ran(12))
+    return give_way(made, view, memory, rules, NOW, (known if known is not None else ran(12)).foretold)
 
 
 def test_a_long_run_could_give_way_to_a_short_one_that_waits_for_a_cap() -> None:
@@ -115,6 +115,28 @@ def test_one_place_does_not_help_a_gang() -> None:
     member = waiting(gang=Gang(key="g", size=2))
     found = pairs(member, running())
     assert not any(one.give_way for one in found)
+
+
+def test_a_place_that_comes_free_soon_keeps_a_long_run_from_giving_way() -> None:
+    """Another pod ends within minutes, by its deadline: the wait is until then, not until the long run ends."""
+    rules = policy([T4], pools={"t4": PoolPolicy(instance_type="T4x1", max=2)}, value_of_wait=Decimal(5))
+    soon = running("soon", max_run_s=7320, checkpointed_at=NOW)
+    found = {one.running: one for one in pairs(waiting(), running(), soon, rules=rules)}
+    assert not found["ml/long"].give_way
+    assert found["ml/long"].waiting_usd == Decimal("0.17")
+
+
+def test_who_waits_already_is_before_whoever_gives_way() -> None:
+    """Its turn behind others of its priority is in what preempting costs."""
+    other = msgspec.structs.replace(waiting(priority=0, max_run_s=0), uid="other", name="other")
+    made = plan([waiting()], [running()], offerings=(T4,), rules=RULES)
+    alone, queued = (
+        give_way(made, ClusterView(pending=pods, nodes=(running(),)), Memory(), RULES, NOW, ran(12).foretold)[0]
+        for pods in ((waiting(),), (waiting(), other))
+    )
+    assert alone.give_way
+    assert not queued.give_way
+    assert queued.preempting_usd == (alone.preempting_usd or 0) + 50
 
 
 def test_only_a_place_that_would_hold_it_is_named() -> None:
