@@ -44,6 +44,10 @@ UNSERVED = (
     "karpenter.sh/v1 is not served: install Karpenter's CRDs and Karpenter again; where they are gone for good, end "
     "the machines of its claims at their cloud, for they go on billing"
 )
+AZURE = "karpenter.azure.com"
+UNLISTED = "Azure's provider lists no machine whose claim is of no NodePool, and ends it where its node is not ready"
+"""karpenter-provider-azure, ``launchtemplate/tags.go`` and ``instance/azureresourcegraphlist.go``: a machine is listed
+by a tag that its claim's label makes; kubernetes-sigs/karpenter, ``nodeclaim/garbagecollection``, ends the others."""
 UNHEARD = "nobody says why; see that Karpenter runs"
 _SHORTAGE = re.compile(r"(?i)capacity|insufficient|exhausted|not ?available|allocation ?failed|stock")
 T = TypeVar("T")
@@ -63,11 +67,12 @@ class KarpenterPools:
         self._lock = Lock()
 
     def describe(self) -> Sequence[PoolState]:
-        """Every pool that has a NodePool. What is a node already is among what is on its way."""
+        """Every pool that has a NodePool, or claims of one. What is a node already is among what is on its way."""
         if not self._pools:
             return ()
-        claims, short = self._claims(), self._shortages()
-        return [self._state(name, pool, claims, short) for name, pool in self._node_pools().items()]
+        claims, short, found = self._claims(), self._shortages(), self._node_pools()
+        there = (name for name in self._pools if name in found or _of_pool(claims, self._called(name)))
+        return [self._state(name, found.get(name), claims, short) for name in there]
 
     def instance(self, pool: str, instance: str) -> InstanceState | None:
         claim = self._of(pool, instance) if pool in self._pools else None
@@ -81,7 +86,7 @@ class KarpenterPools:
         with self._lock:
             found = self._node_pools().get(pool) if pool in self._pools else None
             if found is None:
-                raise BadRequest(f"Karpenter has no NodePool {self._called(pool)}; create it, or mend pools.{pool}")
+                raise BadRequest(self._missing(pool))
             claims = self._claims()
             size = len(_live(_of_pool(claims, self._called(pool))))
             if size >= to:
@@ -167,7 +172,7 @@ class KarpenterPools:
         return next((claim for claim in mine if instance in (claim.metadata.name, _instance(claim))), None)
 
     def _state(
-        self, name: str, pool: GatedNodePool, claims: Iterable[NodeClaim], short: Iterable[ClaimEvent]
+        self, name: str, pool: GatedNodePool | None, claims: Iterable[NodeClaim], short: Iterable[ClaimEvent]
     ) -> PoolState:
         now, mine = self._clock.now(), _of_pool(claims, self._called(name))
         live, going = _live(mine), [claim for claim in mine if claim.metadata.deletion_timestamp is not None]
@@ -182,8 +187,19 @@ class KarpenterPools:
             refusal=next(iter((*late, *said)), None),
             asked=tuple(map(_asked, live)),
             ended=(*(_ended(claim) for claim in going if not claim.status.node_name), *said),
-            rules=PoolRules(group=self._called(name), closed=_closed(pool), handed_back=_given(pool), forgets=True),
+            rules=self._rules(name, pool, live),
         )
+
+    def _rules(self, name: str, pool: GatedNodePool | None, live: Sequence[NodeClaim]) -> PoolRules:
+        """Of a NodePool that is gone nothing is bought; its claims stay, bill, and go back as ever."""
+        called = self._called(name)
+        if pool is None:
+            gives = tuple(_instance(claim) or claim.metadata.name for claim in live if not claim.nodepool)
+            return PoolRules(group=called, closed=self._missing(name), gives=gives, forgets=True)
+        return PoolRules(group=called, closed=_closed(pool), handed_back=_given(pool), forgets=True)
+
+    def _missing(self, pool: str) -> str:
+        return f"Karpenter has no NodePool {self._called(pool)}: create it, or mend pools.{pool}"
 
     def _is_ours(self, told: ClaimEvent, pool: str) -> bool:
         """Whether it is of a claim of the pool's, which may be gone."""
@@ -209,10 +225,8 @@ def _live(claims: Iterable[NodeClaim]) -> list[NodeClaim]:
 
 
 def _on_its_way(claim: NodeClaim) -> bool:
-    """Launched; of those that go, what costs and never was a node."""
-    if claim.metadata.deletion_timestamp is None:
-        return bool(claim.status.provider_id)
-    return claim.costs and not claim.status.node_name
+    """Launched; of those that go, what costs: a node that is gone by force leaves its machine."""
+    return claim.costs if claim.metadata.deletion_timestamp is not None else bool(claim.status.provider_id)
 
 
 def _boots(claim: NodeClaim) -> Booting:
@@ -239,9 +253,11 @@ def _given(pool: GatedNodePool) -> str:
 
 def _closed(pool: GatedNodePool) -> str:
     """Why nothing may be asked for by a NodePool's template; empty where it may."""
+    name = pool.metadata.name
+    if pool.spec.template.spec.node_class_ref.group == AZURE:
+        return f"{UNLISTED}: write cluster_pool: karpenter:{name} to hold its dollars alone"
     if pool.spec.replicas == 0 or gate_state(pool, ()).limit == 0:
         return ""
-    name = pool.metadata.name
     return (
         f"Karpenter buys by NodePool {name} itself: set its spec.limits {LIMITED} to 0, or write "
         f"cluster_pool: karpenter:{name} to hold its dollars alone"

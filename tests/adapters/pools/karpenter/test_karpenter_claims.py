@@ -295,7 +295,7 @@ def test_a_pool_without_a_node_pool_is_not_told_and_not_bought(here: Here) -> No
     server, pools = here
     server.store.remove("nodepools", "four")
     assert [one.name for one in pools.describe()] == ["one", "eight"]
-    with pytest.raises(BadRequest, match=r"no NodePool four; create it, or mend pools\.four"):
+    with pytest.raises(BadRequest, match=r"no NodePool four: create it, or mend pools\.four"):
         pools.grow("four", 1)
 
 

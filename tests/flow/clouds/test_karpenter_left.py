@@ -1,0 +1,67 @@
+"""Claims that their NodePool, their node or their provider leaves alone: their machines bill on."""
+
+import pytest
+from karpenter_claims import CLASS, KarpenterWorld, on_claims
+from stage import Stage
+from test_on_karpenter import BUDGET, DELETE, POST, holds, looks, on_karpenter, tries
+
+from pilotlight.errors import BadRequest
+from pilotlight.units import HOUR
+from pilotlight.world.faults import Faults
+
+
+def without_node_pool(stage: Stage, server: KarpenterWorld) -> None:
+    """A batch pod is bought for, and then somebody deletes the NodePool; claims have no owner, and stay."""
+    stage.event(stage.submit("a", workload_class="batch", run_s=HOUR))
+    server.store.remove("nodepools", "one")
+
+
+def test_a_node_pool_that_is_deleted_while_its_claim_boots_buys_nothing_twice() -> None:
+    """The machine is held for and counts as on its way: its pod runs there, and idle it goes back all the same."""
+    with on_karpenter(budgets=(BUDGET,), faults=Faults(boot_s=600)) as (stage, server):
+        without_node_pool(stage, server)
+        looks(stage, server, 4)
+        assert (holds(stage), tries(server)) == (["one"], {"one": 1})
+        looks(stage, server, 20)
+        assert sum(len(node.gpu_pods) for node in stage.deps.cluster.observe().nodes) == 1
+        looks(stage, server, 60)
+        assert (holds(stage), server.claims(), tries(server)) == ([], [], {"one": 1})
+        assert len(server.lines(DELETE)) == 1
+
+
+def test_a_claim_that_boots_for_nobody_goes_back_without_its_node_pool() -> None:
+    """Its pod is deleted too: nothing waits for Karpenter's deadline."""
+    with on_karpenter(budgets=(BUDGET,), faults=Faults(boot_s=600)) as (stage, server):
+        without_node_pool(stage, server)
+        stage.world.delete(stage.world.pending["uid-a"])
+        looks(stage, server, 4)
+        assert (holds(stage), server.claims(), len(server.lines(DELETE))) == ([], [], 1)
+
+
+def test_a_claim_whose_end_is_stuck_is_held_for_though_its_node_object_is_gone() -> None:
+    """Somebody took the node's finalizer, and the cloud refuses to end its machine: it bills, and that is told; its pod
+    gets another once it is gone."""
+    with on_karpenter(budgets=(BUDGET,)) as (stage, server):
+        stage.event(stage.submit("a", workload_class="batch", run_s=2 * HOUR))
+        looks(stage, server, 5)
+        server.draining = True
+        server.give_up(server.claims()[0])
+        (node,) = stage.world.nodes.values()
+        node.joined = False
+        looks(stage, server, 40)
+        assert holds(stage) == ["one"]
+        (told,) = {alert.why for alert in stage.alerts if alert.kind == "finding-end-stuck"}
+        assert "goes on billing" in told
+        server.end()
+        looks(stage, server, 2)
+        assert (holds(stage), tries(server)) == (["one"], {"one": 2})
+
+
+def test_azures_node_pools_are_not_bought_by() -> None:
+    """Its provider would end a machine of ours, with its job, at the first minutes without a heartbeat."""
+    with on_claims() as (server, pools):
+        azure = CLASS | {"group": "karpenter.azure.com", "kind": "AKSNodeClass"}
+        server.node_pool("one", template={"spec": {"nodeClassRef": azure, "requirements": []}})
+        with pytest.raises(BadRequest, match="karpenter:one"):
+            pools.grow("one", 1)
+        assert server.lines(POST) == []
