@@ -1,11 +1,16 @@
 """Claims that their NodePool, their node or their provider leaves alone: their machines bill on."""
 
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from karpenter_claims import CLASS, KarpenterWorld, on_claims
 from stage import Stage
 from test_on_karpenter import BUDGET, DELETE, POST, holds, looks, on_karpenter, tries
 
 from pilotlight.errors import BadRequest
+from pilotlight.facts.policy import PoolPolicy
 from pilotlight.units import HOUR
 from pilotlight.world.faults import Faults
 
@@ -65,3 +70,33 @@ def test_azures_node_pools_are_not_bought_by() -> None:
         with pytest.raises(BadRequest, match="karpenter:one"):
             pools.grow("one", 1)
         assert server.lines(POST) == []
+
+
+def test_a_purchase_makes_no_more_claims_than_it_holds_dollars_for() -> None:
+    """Karpenter gives up the first claim between the look and the second's purchase: one is asked for, not two."""
+    pools = {"one": PoolPolicy(instance_type="one", max=4)}
+    with on_karpenter(budgets=(BUDGET,), pools=pools, faults=Faults(boot_s=600)) as (stage, server):
+        stage.event(stage.submit("a", workload_class="batch", run_s=2 * HOUR))
+        server.draining = True
+        (first,) = server.claims()
+        stage.deps = replace(stage.deps, pools=After(stage.deps.pools, lambda: server.give_up(first)))
+        stage.event(stage.submit("b", workload_class="batch", run_s=2 * HOUR))
+        assert (len(stage.world.nodes), holds(stage), tries(server)) == (2, ["one", "one"], {"one": 2})
+        looks(stage, server, 5)
+        assert (len(stage.world.nodes), holds(stage)) == (3, ["one", "one", "one"])
+
+
+class After:
+    """Pools to which something happens once, after the look that a purchase is planned by."""
+
+    def __init__(self, inner: Any, happen: Callable[[], object]) -> None:
+        self._inner, self._happen = inner, happen
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def grow(self, *args: Any, **options: Any) -> Any:
+        """It happens, and the cloud is asked."""
+        self._happen()
+        self._happen = bool
+        return self._inner.grow(*args, **options)

@@ -82,7 +82,9 @@ class KarpenterPools:
         goes = meta.deletion_timestamp is not None
         return InstanceState(there=True, created_at=claim.billed_from, going=goes, runs=joined and not goes)
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
+    def grow(
+        self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "", most: int | None = None
+    ) -> PoolState:
         with self._lock:
             found = self._node_pools().get(pool) if pool in self._pools else None
             if found is None:
@@ -98,12 +100,15 @@ class KarpenterPools:
                 raise BadRequest(no)
             if found.unready:
                 raise Denied(f"NodePool {self._called(pool)}: {found.unready}"[:240])
-            names = self._names(pool, token or str(uuid4()), range(size + 1, to + 1))
+            has = size if most is None else max(size, to - most)
+            names = self._names(pool, token or str(uuid4()), range(has + 1, to + 1))
             for n, name in enumerate(names):
                 rules = self._pools[pool]
                 body = node_claim(found, self._called(pool), name, rules.instance_type, rules.capacity_type, zone)
                 self._create(body, gate if not n else OPEN, first=not n)
-            return PoolState(name=pool, desired=to, asked=tuple(AskedNode(name=name, zone=zone) for name in names))
+            return PoolState(
+                name=pool, desired=size + len(names), asked=tuple(AskedNode(name=name, zone=zone) for name in names)
+            )
 
     def came(self, pool: str, to: int, token: str) -> int | None:
         live = {claim.metadata.name for claim in _live(self._claims())} if pool in self._pools else set[str]()
