@@ -34,6 +34,16 @@ def test_a_node_pool_that_is_deleted_while_its_claim_boots_buys_nothing_twice() 
         assert len(server.lines(DELETE)) == 1
 
 
+def test_what_is_idle_goes_back_though_its_node_pool_was_opened() -> None:
+    """Its owner's tool raises the limit: Karpenter never ends a claim that is no NodePool's, so that we do."""
+    with on_karpenter(budgets=(BUDGET,)) as (stage, server):
+        stage.event(stage.submit("a", workload_class="batch", run_s=HOUR))
+        server.node_pool("one", limit="8")
+        looks(stage, server, 90)
+        assert (len(stage.world.finished), holds(stage), server.claims()) == (1, [], [])
+        assert tries(server) == {"one": 1}
+
+
 def test_a_claim_that_boots_for_nobody_goes_back_without_its_node_pool() -> None:
     """Its pod is deleted too: nothing waits for Karpenter's deadline."""
     with on_karpenter(budgets=(BUDGET,), faults=Faults(boot_s=600)) as (stage, server):

@@ -196,12 +196,14 @@ class KarpenterPools:
         )
 
     def _rules(self, name: str, pool: GatedNodePool | None, live: Sequence[NodeClaim]) -> PoolRules:
-        """Of a NodePool that is gone nothing is bought; its claims stay, bill, and go back as ever."""
-        called = self._called(name)
-        if pool is None:
-            gives = tuple(_instance(claim) or claim.metadata.name for claim in live if not claim.nodepool)
-            return PoolRules(group=called, closed=self._missing(name), gives=gives, forgets=True)
-        return PoolRules(group=called, closed=_closed(pool), handed_back=_given(pool), forgets=True)
+        """Where nothing may be bought, or the NodePool is gone, claims of ours go back as ever: nobody else ends them."""
+        return PoolRules(
+            group=self._called(name),
+            closed=_closed(pool) if pool is not None else self._missing(name),
+            handed_back=_given(pool) if pool is not None else "",
+            gives=tuple(_instance(claim) or claim.metadata.name for claim in live if not claim.nodepool),
+            forgets=True,
+        )
 
     def _missing(self, pool: str) -> str:
         return f"Karpenter has no NodePool {self._called(pool)}: create it, or mend pools.{pool}"
