@@ -196,7 +196,7 @@ class KarpenterPools:
         )
 
     def _rules(self, name: str, pool: GatedNodePool | None, live: Sequence[NodeClaim]) -> PoolRules:
-        """Where nothing may be bought, or the NodePool is gone, claims of ours go back as ever: nobody else ends them."""
+        """Where nothing may be bought, or the NodePool is gone, our claims go back as ever: nobody else ends them."""
         return PoolRules(
             group=self._called(name),
             closed=_closed(pool) if pool is not None else self._missing(name),
