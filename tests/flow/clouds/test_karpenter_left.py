@@ -72,6 +72,24 @@ def test_a_claim_whose_end_is_stuck_is_held_for_though_its_node_object_is_gone()
         assert (holds(stage), tries(server)) == (["one"], {"one": 2})
 
 
+def test_what_we_gave_back_is_held_for_until_karpenter_has_drained_it() -> None:
+    """A pod of no GPU blocks its drain for hours: one release, told as stuck, and no advice to delete the node."""
+    with on_karpenter(budgets=(BUDGET,)) as (stage, server):
+        stage.event(stage.submit("a", workload_class="batch", run_s=HOUR))
+        server.draining = True
+        looks(stage, server, 180)
+        assert (holds(stage), len(server.lines(DELETE))) == (["one"], 1)
+        assert sum(alert.kind == "capacity-release" for alert in stage.alerts) == 1
+        told = {alert.kind for alert in stage.alerts if alert.kind.startswith("finding-")}
+        assert told == {"finding-end-stuck"}
+        stage.event(stage.submit("b", workload_class="batch", run_s=HOUR))
+        looks(stage, server, 5)
+        assert (holds(stage), tries(server)) == (["one", "one"], {"one": 2})
+        server.end()
+        looks(stage, server, 2)
+        assert holds(stage) == ["one"]
+
+
 def test_azures_node_pools_are_not_bought_by() -> None:
     """Its provider would end a machine of ours, with its job, at the first minutes without a heartbeat."""
     with on_claims() as (server, pools):
