@@ -50,6 +50,8 @@ UNLISTED = "Azure's provider lists no machine whose claim is of no NodePool, and
 by a tag that its claim's label makes; kubernetes-sigs/karpenter, ``nodeclaim/garbagecollection``, ends the others."""
 UNHEARD = "nobody says why; see that Karpenter runs"
 _SHORTAGE = re.compile(r"(?i)capacity|insufficient|exhausted|not ?available|allocation ?failed|stock")
+_QUOTA = re.compile(r"(?i)quota|(?<!request)(?<!request )limit ?exceeded|MaxSpotInstanceCountExceeded")
+"""A limit of requests is none of machines."""
 T = TypeVar("T")
 _NODE_POOLS: Listing[GatedNodePool] = listing(GatedNodePool)
 _CLAIMS: Listing[NodeClaim] = listing(NodeClaim)
@@ -299,6 +301,6 @@ def _short(told: ClaimEvent) -> LateRefusal:
 
 def _reason(why: str) -> Reason:
     """By a provider's words; a class that is not ready, or a right that is missing, is no want of machines."""
-    if "quota" in why.lower() or "LimitExceeded" in why:
+    if _QUOTA.search(why):
         return "quota"
     return "no-capacity" if _SHORTAGE.search(why) else "other"
