@@ -220,7 +220,7 @@ def ending_instances(pools: Iterable[PoolState]) -> frozenset[str]:
 
 
 def _without_seen(snapshot: Snapshot) -> Snapshot:
-    """The look in which what its cloud is ending is a node, or else costs beside them until it is gone."""
+    """The look in which what its cloud is ending is a node, or, once it was given back, costs beside them."""
     seen = {node.instance for node in snapshot.view.nodes}
     if seen.isdisjoint(ending_instances(snapshot.pools)):
         return snapshot
@@ -228,10 +228,7 @@ def _without_seen(snapshot: Snapshot) -> Snapshot:
 
 
 def _without(pool: PoolState, nodes: set[str], *, ending: bool = False) -> PoolState:
-    """The pool with what is really on its way: a cloud does not know which of its instances have become nodes.
-
-    One that it is ``ending`` stays until it is known whether its node was given back.
-    """
+    """The pool with what is really on its way: a cloud does not know which of its instances have become nodes."""
     booting = tuple(b for b in pool.booting if b.instance not in nodes or (b.going is not None and not ending))
     return pool if len(booting) == len(pool.booting) else replace(pool, booting=booting)
 
