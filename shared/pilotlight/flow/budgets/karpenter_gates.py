@@ -171,7 +171,8 @@ class _Keeper:
                 self.add(pool, GateState(nodepool=name, unread=str(no)))
         said = f"{no}{BLIND if self.meters else ''}"
         told = _told(self.snapshot, [_refused("Karpenter's NodePools", said)])
-        return KeptGates(told, self._without({key: meter.limit - had for key, (meter, had) in self.meters.items()}))
+        left = {key: max(Decimal(0), meter.limit - had) for key, (meter, had) in self.meters.items()}
+        return KeptGates(told, self._without(left))
 
     def write_limits(self) -> KeptGates:
         """Write each limit; what it lets be lit is then taken off the budgets."""
