@@ -82,6 +82,12 @@ class StandbyPools(Pools, Protocol):
 class NamingPools(Pools, Protocol):
     """A cloud in which nodes, or the request for them, are named by the ``token`` of ``grow``."""
 
+    def grow(
+        self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "", most: int | None = None
+    ) -> "PoolState":
+        """As ``Pools`` has it, by ``most`` nodes at most: what left the pool since the look is not made up for."""
+        ...
+
     def came(self, pool: str, to: int, token: str) -> int | None:
         """Nodes that a purchase to a size brought, as far as they are there, boot or wait; None where that cannot be
         read. Whatever else came or went in the pool meanwhile is not counted. Raises ``Denied`` or ``Retry``.

@@ -155,7 +155,7 @@ class AsgHazard:
         """Asked beside the worker: no turn of its own."""
         return self._pools.instance(pool, instance)
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
+    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "", **more: Any) -> PoolState:
         """Looked at around what AWS launches."""
         worker, seen = self._hazard.worker, self._invariants
         decision = seen.purchases.decided(worker)
@@ -166,7 +166,7 @@ class AsgHazard:
 
         return self._through(
             f"grow {pool} to {to}",
-            lambda asked: self._pools.grow(pool, to, zone, gate=asked, token=token),
+            lambda asked: self._pools.grow(pool, to, zone, gate=asked, token=token, **more),
             let_out,
             lambda: seen.launching(worker, decision, pool, zone),
         )

@@ -214,14 +214,14 @@ class KarpenterHazard(NamingHazard):
         self.looked_s = began_s
         return told
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
+    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "", **more: Any) -> PoolState:
         """Looked at: what was refused a moment ago rests."""
         karpenter: ChaosKarpenter = self._aws
         if karpenter.asked_too_soon(pool, self.looked_s):
             refused = f"{karpenter.in_a_row[pool]} refusals in a row"
             self._invariants.broke("ignored_refusals", f"{pool} is asked for again in its rest after {refused}")
         with self._invariants.piecemeal(self._hazard.worker):
-            return super().grow(pool, to, zone, gate=gate, token=token)
+            return super().grow(pool, to, zone, gate=gate, token=token, **more)
 
     def _open(self, account: CloudAccount) -> Any:
         source = source_of("kubeconfig-env:TEST", {"TEST": self._aws.kubeconfig()})

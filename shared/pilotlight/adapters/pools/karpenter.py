@@ -44,8 +44,14 @@ UNSERVED = (
     "karpenter.sh/v1 is not served: install Karpenter's CRDs and Karpenter again; where they are gone for good, end "
     "the machines of its claims at their cloud, for they go on billing"
 )
+AZURE = "karpenter.azure.com"
+UNLISTED = "Azure's provider lists no machine whose claim is of no NodePool, and ends it where its node is not ready"
+"""karpenter-provider-azure, ``launchtemplate/tags.go`` and ``instance/azureresourcegraphlist.go``: a machine is listed
+by a tag that its claim's label makes; kubernetes-sigs/karpenter, ``nodeclaim/garbagecollection``, ends the others."""
 UNHEARD = "nobody says why; see that Karpenter runs"
 _SHORTAGE = re.compile(r"(?i)capacity|insufficient|exhausted|not ?available|allocation ?failed|stock")
+_QUOTA = re.compile(r"(?i)quota|(?<!request)(?<!request )limit ?exceeded|MaxSpotInstanceCountExceeded")
+"""A limit of requests is none of machines."""
 T = TypeVar("T")
 _NODE_POOLS: Listing[GatedNodePool] = listing(GatedNodePool)
 _CLAIMS: Listing[NodeClaim] = listing(NodeClaim)
@@ -63,11 +69,12 @@ class KarpenterPools:
         self._lock = Lock()
 
     def describe(self) -> Sequence[PoolState]:
-        """Every pool that has a NodePool. What is a node already is among what is on its way."""
+        """Every pool that has a NodePool, or claims of one. What is a node already is among what is on its way."""
         if not self._pools:
             return ()
-        claims, short = self._claims(), self._shortages()
-        return [self._state(name, pool, claims, short) for name, pool in self._node_pools().items()]
+        claims, short, found = self._claims(), self._shortages(), self._node_pools()
+        there = (name for name in self._pools if name in found or _of_pool(claims, self._called(name)))
+        return [self._state(name, found.get(name), claims, short) for name in there]
 
     def instance(self, pool: str, instance: str) -> InstanceState | None:
         claim = self._of(pool, instance) if pool in self._pools else None
@@ -77,11 +84,13 @@ class KarpenterPools:
         goes = meta.deletion_timestamp is not None
         return InstanceState(there=True, created_at=claim.billed_from, going=goes, runs=joined and not goes)
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
+    def grow(
+        self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "", most: int | None = None
+    ) -> PoolState:
         with self._lock:
             found = self._node_pools().get(pool) if pool in self._pools else None
             if found is None:
-                raise BadRequest(f"Karpenter has no NodePool {self._called(pool)}; create it, or mend pools.{pool}")
+                raise BadRequest(self._missing(pool))
             claims = self._claims()
             size = len(_live(_of_pool(claims, self._called(pool))))
             if size >= to:
@@ -93,12 +102,15 @@ class KarpenterPools:
                 raise BadRequest(no)
             if found.unready:
                 raise Denied(f"NodePool {self._called(pool)}: {found.unready}"[:240])
-            names = self._names(pool, token or str(uuid4()), range(size + 1, to + 1))
+            has = size if most is None else max(size, to - most)
+            names = self._names(pool, token or str(uuid4()), range(has + 1, to + 1))
             for n, name in enumerate(names):
                 rules = self._pools[pool]
                 body = node_claim(found, self._called(pool), name, rules.instance_type, rules.capacity_type, zone)
                 self._create(body, gate if not n else OPEN, first=not n)
-            return PoolState(name=pool, desired=to, asked=tuple(AskedNode(name=name, zone=zone) for name in names))
+            return PoolState(
+                name=pool, desired=size + len(names), asked=tuple(AskedNode(name=name, zone=zone) for name in names)
+            )
 
     def came(self, pool: str, to: int, token: str) -> int | None:
         live = {claim.metadata.name for claim in _live(self._claims())} if pool in self._pools else set[str]()
@@ -167,7 +179,7 @@ class KarpenterPools:
         return next((claim for claim in mine if instance in (claim.metadata.name, _instance(claim))), None)
 
     def _state(
-        self, name: str, pool: GatedNodePool, claims: Iterable[NodeClaim], short: Iterable[ClaimEvent]
+        self, name: str, pool: GatedNodePool | None, claims: Iterable[NodeClaim], short: Iterable[ClaimEvent]
     ) -> PoolState:
         now, mine = self._clock.now(), _of_pool(claims, self._called(name))
         live, going = _live(mine), [claim for claim in mine if claim.metadata.deletion_timestamp is not None]
@@ -182,8 +194,21 @@ class KarpenterPools:
             refusal=next(iter((*late, *said)), None),
             asked=tuple(map(_asked, live)),
             ended=(*(_ended(claim) for claim in going if not claim.status.node_name), *said),
-            rules=PoolRules(group=self._called(name), closed=_closed(pool), handed_back=_given(pool), forgets=True),
+            rules=self._rules(name, pool, live),
         )
+
+    def _rules(self, name: str, pool: GatedNodePool | None, live: Sequence[NodeClaim]) -> PoolRules:
+        """Where nothing may be bought, or the NodePool is gone, our claims go back as ever: nobody else ends them."""
+        return PoolRules(
+            group=self._called(name),
+            closed=_closed(pool) if pool is not None else self._missing(name),
+            handed_back=_given(pool) if pool is not None else "",
+            gives=tuple(_instance(claim) or claim.metadata.name for claim in live if not claim.nodepool),
+            forgets=True,
+        )
+
+    def _missing(self, pool: str) -> str:
+        return f"Karpenter has no NodePool {self._called(pool)}: create it, or mend pools.{pool}"
 
     def _is_ours(self, told: ClaimEvent, pool: str) -> bool:
         """Whether it is of a claim of the pool's, which may be gone."""
@@ -209,10 +234,8 @@ def _live(claims: Iterable[NodeClaim]) -> list[NodeClaim]:
 
 
 def _on_its_way(claim: NodeClaim) -> bool:
-    """Launched; of those that go, what costs and never was a node."""
-    if claim.metadata.deletion_timestamp is None:
-        return bool(claim.status.provider_id)
-    return claim.costs and not claim.status.node_name
+    """Launched; of those that go, what costs: a node that is gone by force leaves its machine."""
+    return claim.costs if claim.metadata.deletion_timestamp is not None else bool(claim.status.provider_id)
 
 
 def _boots(claim: NodeClaim) -> Booting:
@@ -239,9 +262,11 @@ def _given(pool: GatedNodePool) -> str:
 
 def _closed(pool: GatedNodePool) -> str:
     """Why nothing may be asked for by a NodePool's template; empty where it may."""
+    name = pool.metadata.name
+    if pool.spec.template.spec.node_class_ref.group == AZURE:
+        return f"{UNLISTED}: write cluster_pool: karpenter:{name} to hold its dollars alone"
     if pool.spec.replicas == 0 or gate_state(pool, ()).limit == 0:
         return ""
-    name = pool.metadata.name
     return (
         f"Karpenter buys by NodePool {name} itself: set its spec.limits {LIMITED} to 0, or write "
         f"cluster_pool: karpenter:{name} to hold its dollars alone"
@@ -276,6 +301,6 @@ def _short(told: ClaimEvent) -> LateRefusal:
 
 def _reason(why: str) -> Reason:
     """By a provider's words; a class that is not ready, or a right that is missing, is no want of machines."""
-    if "quota" in why.lower() or "LimitExceeded" in why:
+    if _QUOTA.search(why):
         return "quota"
     return "no-capacity" if _SHORTAGE.search(why) else "other"

@@ -33,7 +33,7 @@ from pilotlight.decide.money.karpenter_gate import (
     refusal,
     split,
 )
-from pilotlight.errors import Conflict, Denied, Retry
+from pilotlight.errors import BadRequest, Conflict, Denied, Retry
 from pilotlight.facts.money.budgets import Balance, Meter, Money
 from pilotlight.facts.money.gates import LIMITED, GateLimit, GateState
 from pilotlight.facts.workload import Finding
@@ -60,6 +60,7 @@ LEFT = (
     "no pool of the policy names it, and our limit of {limit} GPUs stands. Karpenter buys within it, and no dollars "
     "are held for that. pilotlight handback --pool {name} gives back what stood before ({before}); or name it again"
 )
+BLIND = "; until they can be read nothing is bought with the budgets that count them, for our limits stand"
 
 
 class KeptGates(NamedTuple):
@@ -93,11 +94,11 @@ def keep(deps: Deps, snapshot: Snapshot, money: Money, *, preview: bool = False)
     if not isinstance(cluster, GatedCluster):
         return KeptGates(snapshot, money)
     left = [name for name in snapshot.memory.gates if name not in gates.values()]
+    keeper = _Keeper(deps, cluster, snapshot, money, preview)
     try:
         states = cluster.read_gates((*gates.values(), *left))
     except Denied as no:
-        return KeptGates(_told(snapshot, [_refused("Karpenter's NodePools", str(no))]), money)
-    keeper = _Keeper(deps, cluster, snapshot, money, preview)
+        return keeper.unread(no)
     for pool, state in zip(gates, states[: len(gates)], strict=True):
         keeper.add(pool, state)
     kept = keeper.write_limits()
@@ -158,6 +159,20 @@ class _Keeper:
         each |= {cap: takes for cap, takes in cap_takes(offering).items() if cap in self.caps}
         usd = per_hour(offering.usd_per_hour, (hold.until - hold.since).total_seconds())
         self.gates.append(_Gate(pool, state, offering.gpus, count, each, closed, held, usd))
+
+    def unread(self, no: Denied) -> KeptGates:
+        """Nothing can be read: all that the budgets of our limits have left counts as held, for those limits stand.
+
+        Where NodePools are not served nothing is lit by them.
+        """
+        served, ours = not isinstance(no, BadRequest), self.snapshot.memory.gates
+        for pool, name in self.deps.policy.gates.items() if served else ():
+            if name in ours:
+                self.add(pool, GateState(nodepool=name, unread=str(no)))
+        said = f"{no}{BLIND if self.meters else ''}"
+        told = _told(self.snapshot, [_refused("Karpenter's NodePools", said)])
+        left = {key: max(Decimal(0), meter.limit - had) for key, (meter, had) in self.meters.items()}
+        return KeptGates(told, self._without(left))
 
     def write_limits(self) -> KeptGates:
         """Write each limit; what it lets be lit is then taken off the budgets."""

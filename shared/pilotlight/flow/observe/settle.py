@@ -26,7 +26,7 @@ from pilotlight.facts.workload import Finding, PodDemand
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe import known_instances
 from pilotlight.flow.observe.pool_findings import pool_findings
-from pilotlight.flow.observe.snapshot import GRAIN, Snapshot, any_may_come, ready_for_s
+from pilotlight.flow.observe.snapshot import GRAIN, Snapshot, any_may_come, ending_instances, ready_for_s
 from pilotlight.flow.observe.vanished_claims import gone_mark
 from pilotlight.flow.records import lease, ledger, memory_updates, node_marks
 from pilotlight.flow.records.memory_updates import note_late_refusal, note_refusal
@@ -71,7 +71,8 @@ def settle(deps: Deps, snapshot: Snapshot, last: datetime | None = None) -> Snap
     memory, heard = hear_refusals(deps, memory, snapshot.pools, snapshot.now)
     memory, findings = _sizes(memory, snapshot.pools)
     memory = _unmade(memory, snapshot)
-    rests, opened = node_marks.settle(deps, (*snapshot.view.nodes, *snapshot.going), snapshot.leaving, snapshot.now)
+    there, ending = (*snapshot.view.nodes, *snapshot.going), ending_instances(snapshot.pools)
+    rests, opened = node_marks.settle(deps, there, snapshot.leaving, snapshot.now, ending)
     memory, findings = replace(memory, rests=rests), findings + opened
     findings += known_instances.nodes_without_instance(snapshot.view.nodes, snapshot.pools)
     findings += known_instances.kept_in_doubt(snapshot.pools, late) + other_types(odd)

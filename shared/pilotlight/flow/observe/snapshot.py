@@ -1,6 +1,6 @@
 """One look at a cluster: what was read of it, of its cloud and of the state, at one moment."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from operator import attrgetter
 
@@ -97,7 +97,7 @@ def look(deps: Deps, *, monitored: bool = False) -> Snapshot:
     snapshot = Snapshot(
         view=view, pools=pools, memory=was.memory, was=was, flights=flights, now=now, going=standing
     )  # fmt: skip
-    snapshot = _with_others(deps, without_going(deps, snapshot))
+    snapshot = _with_others(deps, _without_seen(without_going(deps, snapshot)))
     return _with_told(deps, snapshot) if monitored and snapshot.view.nodes else snapshot
 
 
@@ -147,7 +147,7 @@ def without_going(deps: Deps, snapshot: Snapshot) -> Snapshot:
     if doubted:
         nodes = tuple(replace(n, schedulable=True) if n.name in doubted else n for n in snapshot.view.nodes)
         snapshot = replace(snapshot, view=replace(snapshot.view, nodes=nodes), doubted=doubted)
-    names = node_marks.released_nodes(found, snapshot.view.nodes, snapshot.now)
+    names = node_marks.released_nodes(found, snapshot.view.nodes, snapshot.now, ending_instances(snapshot.pools))
     if not names:
         return snapshot
     view = replace(snapshot.view, nodes=tuple(node for node in snapshot.view.nodes if node.name not in names))
@@ -214,9 +214,22 @@ def any_due(view: ClusterView) -> bool:
     return any(map(_DUE, view.nodes))
 
 
-def _without(pool: PoolState, nodes: set[str]) -> PoolState:
+def ending_instances(pools: Iterable[PoolState]) -> frozenset[str]:
+    """Instances that their cloud is ending, however long that takes it."""
+    return frozenset(b.instance for pool in pools for b in pool.booting if b.going is not None)
+
+
+def _without_seen(snapshot: Snapshot) -> Snapshot:
+    """The look in which what its cloud is ending is a node, or, once it was given back, costs beside them."""
+    seen = {node.instance for node in snapshot.view.nodes}
+    if seen.isdisjoint(ending_instances(snapshot.pools)):
+        return snapshot
+    return replace(snapshot, pools=tuple(_without(pool, seen, ending=True) for pool in snapshot.pools))
+
+
+def _without(pool: PoolState, nodes: set[str], *, ending: bool = False) -> PoolState:
     """The pool with what is really on its way: a cloud does not know which of its instances have become nodes."""
-    booting = tuple(b for b in pool.booting if b.instance not in nodes)
+    booting = tuple(b for b in pool.booting if b.instance not in nodes or (b.going is not None and not ending))
     return pool if len(booting) == len(pool.booting) else replace(pool, booting=booting)
 
 

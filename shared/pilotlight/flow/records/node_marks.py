@@ -102,10 +102,12 @@ def mark_released(deps: Deps, node: str, why: str, *, by: str = "") -> None:
     NODE_MARK.put(deps.state, _name(deps, node), NodeMark(node=node, owners={"release": claim}))
 
 
-def released_nodes(found: Iterable[NodeMark], nodes: Sequence[Node], now: datetime) -> set[str]:
-    """Nodes that are still seen though their instance was given back."""
+def released_nodes(
+    found: Iterable[NodeMark], nodes: Sequence[Node], now: datetime, ending: Container[str] = ()
+) -> set[str]:
+    """Nodes that are still seen though their instance was given back; ``ending`` are those that a cloud is ending."""
     claims = {mark.node: mark.owners.get("release") for mark in found}
-    return {n.name for n in nodes if (c := claims.get(n.name)) and c.given_back and not _back(c, n, now)}
+    return {n.name for n in nodes if (c := claims.get(n.name)) and c.given_back and not _back(c, n, now, ending)}
 
 
 def in_doubt(found: Iterable[NodeMark]) -> frozenset[str]:
@@ -117,9 +119,9 @@ def in_doubt(found: Iterable[NodeMark]) -> frozenset[str]:
     )
 
 
-def _back(claim: Ownership, node: Node, now: datetime) -> bool:
+def _back(claim: Ownership, node: Node, now: datetime, ending: Container[str]) -> bool:
     """True where it did not go after all, or another has its name since."""
-    return _over(claim, now) or node.created_at > claim.since
+    return (_over(claim, now) and node.instance not in ending) or node.created_at > claim.since
 
 
 def open_node(deps: Deps, node: str) -> None:
@@ -131,7 +133,7 @@ def open_node(deps: Deps, node: str) -> None:
 
 
 def settle(
-    deps: Deps, nodes: Sequence[Node], leaving: Container[str], now: datetime
+    deps: Deps, nodes: Sequence[Node], leaving: Container[str], now: datetime, ending: Container[str] = ()
 ) -> tuple[dict[str, datetime], tuple[Finding, ...]]:
     """Set marks against what a look shows: nodes that rest and until when, and what people should know.
 
@@ -151,7 +153,7 @@ def settle(
         elif mark.node in late:
             lift(deps, node.name, "rescue")
         elif (release := mark.owners.get("release")) is not None and release.given_back:
-            if _back(release, node, now):
+            if _back(release, node, now, ending):
                 lift(deps, node.name, "release", by=release.by)
             elif not node.marked:
                 deps.cluster.cordon(mark.node)

@@ -215,19 +215,30 @@ def test_a_machine_that_karpenter_ends_before_it_joins_costs_until_it_is_gone(he
     assert state(pools).booting == ()
 
 
-def test_a_claim_that_is_not_launched_for_no_want_of_machines_is_told_so(here: Here) -> None:
-    """A right that is missing is no shortage: another zone would not have it either."""
+UNLAUNCHED = {
+    "UnauthorizedOperation": "other",
+    "RequestLimitExceeded: request limit exceeded": "other",
+    "MaxSpotInstanceCountExceeded: max spot instance count exceeded": "quota",
+    "VcpuLimitExceeded": "quota",
+    "OperationNotAllowed: exceeding approved LowPriorityCores quota": "quota",
+    "ZonalAllocationFailed": "no-capacity",
+}
+
+
+@pytest.mark.parametrize(("said", "reason"), UNLAUNCHED.items(), ids=UNLAUNCHED)
+def test_a_claim_that_is_not_launched_is_told_by_its_providers_words(here: Here, said: str, reason: str) -> None:
+    """A right that is missing, or throttling, is no shortage: another zone would not have it either."""
     server, pools = here
     server.slow = server.idle = True
     pools.grow("one", 1)
     (name,) = posted(server)
     claim = server.store.get("nodeclaims", name)
-    why = {"type": "Launched", "status": "Unknown", "reason": "LaunchFailed", "message": "UnauthorizedOperation"}
+    why = {"type": "Launched", "status": "Unknown", "reason": "LaunchFailed", "message": said}
     server.store.write(server.store.resource("nodeclaims"), {**claim, "status": {"conditions": [why]}})
     server.world.advance(6 * MINUTE)
     told = state(pools).refusal
     assert told is not None
-    assert (told.reason, "UnauthorizedOperation" in told.message) == ("other", True)
+    assert (told.reason, said in told.message) == (reason, True)
 
 
 def test_a_claim_that_drains_is_no_part_of_its_pool_and_is_deleted_once(here: Here) -> None:
@@ -295,7 +306,7 @@ def test_a_pool_without_a_node_pool_is_not_told_and_not_bought(here: Here) -> No
     server, pools = here
     server.store.remove("nodepools", "four")
     assert [one.name for one in pools.describe()] == ["one", "eight"]
-    with pytest.raises(BadRequest, match=r"no NodePool four; create it, or mend pools\.four"):
+    with pytest.raises(BadRequest, match=r"no NodePool four: create it, or mend pools\.four"):
         pools.grow("four", 1)
 
 

@@ -112,7 +112,9 @@ class GkePools:
         _see_that_all_are_listed(every)
         return None if unread else InstanceState(there=False)
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
+    def grow(
+        self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "", most: int | None = None
+    ) -> PoolState:
         with self._lock:
             cluster, found = self._find(pool)
             look = self._look(found)
@@ -121,18 +123,19 @@ class GkePools:
             if size >= to:
                 return now
             self._see_that_it_may(cluster, found, look)
+            has = size if most is None else max(size, to - most)
             if look.queue:
-                look.queue.ask(to - size, f"{token or uuid4()}/{pool}", gate)
-                return PoolState(name=pool, desired=to)
+                look.queue.ask(to - has, f"{token or uuid4()}/{pool}", gate)
+                return PoolState(name=pool, desired=size + to - has)
             seen = _of_zone(pool, look.every, zone)
-            see_that_there_is_room(found, seen, to - size, reservations_of(self._compute))
+            see_that_there_is_room(found, seen, to - has, reservations_of(self._compute))
             step = token or str(uuid4())
-            called = names(seen, f"{step}/{pool}", range(size + 1, to + 1))
+            called = names(seen, f"{step}/{pool}", range(has + 1, to + 1))
             body = {"instances": [{"name": name} for name in called]}
             self._change(seen.group, "createInstances", str(uuid5(NAMESPACE_URL, step)), body, gate)
             at = self._clock.now()
             booting = tuple(Booting(instance=name, requested_at=at) for name in called)
-            return PoolState(name=pool, desired=to, booting=booting)
+            return PoolState(name=pool, desired=size + to - has, booting=booting)
 
     def came(self, pool: str, to: int, token: str) -> int | None:
         _, found = self._find(pool)

@@ -1,0 +1,130 @@
+"""Claims that their NodePool, their node or their provider leaves alone: their machines bill on."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from karpenter_claims import CLASS, KarpenterWorld, on_claims
+from stage import Stage
+from test_on_karpenter import BUDGET, DELETE, POST, holds, looks, on_karpenter, tries
+
+from pilotlight.errors import BadRequest
+from pilotlight.facts.policy import PoolPolicy
+from pilotlight.units import HOUR
+from pilotlight.world.faults import Faults
+
+
+def without_node_pool(stage: Stage, server: KarpenterWorld) -> None:
+    """A batch pod is bought for, and then somebody deletes the NodePool; claims have no owner, and stay."""
+    stage.event(stage.submit("a", workload_class="batch", run_s=HOUR))
+    server.store.remove("nodepools", "one")
+
+
+def test_a_node_pool_that_is_deleted_while_its_claim_boots_buys_nothing_twice() -> None:
+    """The machine is held for and counts as on its way: its pod runs there, and idle it goes back all the same."""
+    with on_karpenter(budgets=(BUDGET,), faults=Faults(boot_s=600)) as (stage, server):
+        without_node_pool(stage, server)
+        looks(stage, server, 4)
+        assert (holds(stage), tries(server)) == (["one"], {"one": 1})
+        looks(stage, server, 20)
+        assert sum(len(node.gpu_pods) for node in stage.deps.cluster.observe().nodes) == 1
+        looks(stage, server, 60)
+        assert (holds(stage), server.claims(), tries(server)) == ([], [], {"one": 1})
+        assert len(server.lines(DELETE)) == 1
+
+
+def test_what_is_idle_goes_back_though_its_node_pool_was_opened() -> None:
+    """Its owner's tool raises the limit: Karpenter never ends a claim that is no NodePool's, so that we do."""
+    with on_karpenter(budgets=(BUDGET,)) as (stage, server):
+        stage.event(stage.submit("a", workload_class="batch", run_s=HOUR))
+        server.node_pool("one", limit="8")
+        looks(stage, server, 90)
+        assert (len(stage.world.finished), holds(stage), server.claims()) == (1, [], [])
+        assert tries(server) == {"one": 1}
+
+
+def test_a_claim_that_boots_for_nobody_goes_back_without_its_node_pool() -> None:
+    """Its pod is deleted too: nothing waits for Karpenter's deadline."""
+    with on_karpenter(budgets=(BUDGET,), faults=Faults(boot_s=600)) as (stage, server):
+        without_node_pool(stage, server)
+        stage.world.delete(stage.world.pending["uid-a"])
+        looks(stage, server, 4)
+        assert (holds(stage), server.claims(), len(server.lines(DELETE))) == ([], [], 1)
+
+
+def test_a_claim_whose_end_is_stuck_is_held_for_though_its_node_object_is_gone() -> None:
+    """Somebody took the node's finalizer, and the cloud refuses to end its machine: it bills, and that is told; its pod
+    gets another once it is gone."""
+    with on_karpenter(budgets=(BUDGET,)) as (stage, server):
+        stage.event(stage.submit("a", workload_class="batch", run_s=2 * HOUR))
+        looks(stage, server, 5)
+        server.draining = True
+        server.give_up(server.claims()[0])
+        (node,) = stage.world.nodes.values()
+        node.joined = False
+        looks(stage, server, 40)
+        assert holds(stage) == ["one"]
+        (told,) = {alert.why for alert in stage.alerts if alert.kind == "finding-end-stuck"}
+        assert "goes on billing" in told
+        server.end()
+        looks(stage, server, 2)
+        assert (holds(stage), tries(server)) == (["one"], {"one": 2})
+
+
+def test_what_we_gave_back_is_held_for_until_karpenter_has_drained_it() -> None:
+    """A pod of no GPU blocks its drain for hours: one release, told as stuck, and no advice to delete the node."""
+    with on_karpenter(budgets=(BUDGET,)) as (stage, server):
+        stage.event(stage.submit("a", workload_class="batch", run_s=HOUR))
+        server.draining = True
+        looks(stage, server, 180)
+        assert (holds(stage), len(server.lines(DELETE))) == (["one"], 1)
+        assert sum(alert.kind == "capacity-release" for alert in stage.alerts) == 1
+        told = {alert.kind for alert in stage.alerts if alert.kind.startswith("finding-")}
+        assert told == {"finding-end-stuck"}
+        stage.event(stage.submit("b", workload_class="batch", run_s=HOUR))
+        looks(stage, server, 5)
+        assert (holds(stage), tries(server)) == (["one", "one"], {"one": 2})
+        server.end()
+        looks(stage, server, 2)
+        assert holds(stage) == ["one"]
+
+
+def test_azures_node_pools_are_not_bought_by() -> None:
+    """Its provider would end a machine of ours, with its job, at the first minutes without a heartbeat."""
+    with on_claims() as (server, pools):
+        azure = CLASS | {"group": "karpenter.azure.com", "kind": "AKSNodeClass"}
+        server.node_pool("one", template={"spec": {"nodeClassRef": azure, "requirements": []}})
+        with pytest.raises(BadRequest, match="karpenter:one"):
+            pools.grow("one", 1)
+        assert server.lines(POST) == []
+
+
+def test_a_purchase_makes_no_more_claims_than_it_holds_dollars_for() -> None:
+    """Karpenter gives up the first claim between the look and the second's purchase: one is asked for, not two."""
+    pools = {"one": PoolPolicy(instance_type="one", max=4)}
+    with on_karpenter(budgets=(BUDGET,), pools=pools, faults=Faults(boot_s=600)) as (stage, server):
+        stage.event(stage.submit("a", workload_class="batch", run_s=2 * HOUR))
+        server.draining = True
+        (first,) = server.claims()
+        stage.deps = replace(stage.deps, pools=After(stage.deps.pools, lambda: server.give_up(first)))
+        stage.event(stage.submit("b", workload_class="batch", run_s=2 * HOUR))
+        assert (len(stage.world.nodes), holds(stage), tries(server)) == (2, ["one", "one"], {"one": 2})
+        looks(stage, server, 5)
+        assert (len(stage.world.nodes), holds(stage)) == (3, ["one", "one", "one"])
+
+
+class After:
+    """Pools to which something happens once, after the look that a purchase is planned by."""
+
+    def __init__(self, inner: Any, happen: Callable[[], object]) -> None:
+        self._inner, self._happen = inner, happen
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def grow(self, *args: Any, **options: Any) -> Any:
+        """It happens, and the cloud is asked."""
+        self._happen()
+        self._happen = bool
+        return self._inner.grow(*args, **options)
