@@ -26,6 +26,8 @@ READ_S: Seconds = 10
 """One try of a read ends within so long."""
 PAUSES_S: tuple[Seconds, ...] = (0.5, 2.0)
 """Between the tries of a read."""
+PATIENCE_S: Seconds = 10
+"""An answer that asks for more time than this is the caller's to wait for."""
 
 
 class GoogleRest:
@@ -48,8 +50,12 @@ class GoogleRest:
         for pause_s in PAUSES_S:
             try:
                 return self._read_once(path, shape, method)
-            except Retry as error:
-                self.sleep(max(pause_s, error.after_s) if isinstance(error, Throttled) else pause_s)
+            except Throttled as error:
+                if error.after_s > PATIENCE_S:
+                    raise
+                self.sleep(max(pause_s, error.after_s))
+            except Retry:
+                self.sleep(pause_s)
         return self._read_once(path, shape, method)
 
     def _read_once(self, path: str, shape: type[T], method: str) -> T:

@@ -233,7 +233,7 @@ class GkePools:
                 try:
                     path = f"{group.zone_path}/operations/{done.name}"
                     done = self._compute.ask(deadline, "GET", path, _Operation)
-                except Retry:  # It was taken on: the next look tells what came of it.
+                except (Retry, Denied):  # It was taken on: the next look tells what came of it.
                     break
         if done.problems.errors:
             raise error_of(f"{verb} of {group.name} in {group.zone}", done.problems)
