@@ -1,4 +1,5 @@
 """REST interfaces of Google: reads are tried again within bounds, a change is sent once when its gate lets it.
+A token that is refused is taken anew, once a call.
 
 Errors are those of Google's JSON interfaces: a status, a code for each, and words.
 """
@@ -89,7 +90,25 @@ class GoogleRest:
     def _answer(
         self, deadline: Deadline, method: str, path: str, body: bytes | None, gate: Gate | None, what: str
     ) -> HttpAnswer:
-        headers = self._token.header() if self._token else {}
+        shown = self._token.header() if self._token else {}
+        answer = self._sent(deadline, method, path, body, gate, what, shown)
+        if answer.status == 401 and self._token:
+            self._token.forget(shown)
+            if gate is None:
+                answer = self._sent(deadline, method, path, body, gate, what, self._token.header())
+        return answer
+
+    def _sent(
+        self,
+        deadline: Deadline,
+        method: str,
+        path: str,
+        body: bytes | None,
+        gate: Gate | None,
+        what: str,
+        shown: Mapping[str, str],
+    ) -> HttpAnswer:
+        headers = dict(shown)
         if body is not None:
             headers["Content-Type"] = "application/json"
         elif method == "POST":
