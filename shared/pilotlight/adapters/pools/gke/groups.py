@@ -1,6 +1,6 @@
-"""A cluster's node pools as GKE tells them, and the managed instance groups (MIGs) behind them, one a zone.
+"""The managed instance groups (MIGs) behind a node pool, one a zone.
 
-Shapes are those of ``container.v1`` and ``compute.v1``, Google's discovery documents: only the fields that are used.
+Shapes are those of ``compute.v1``, Google's discovery document: only the fields that are used.
 """
 
 import re
@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from pilotlight.adapters.pools.gke.google_rest import GoogleRest
+from pilotlight.adapters.pools.gke.node_pools import NodePool
 from pilotlight.adapters.pools.gke.refusals import Problem, Problems, gravest
 from pilotlight.errors import BadRequest, Denied, PilotlightError, Unavailable
 
@@ -26,91 +27,6 @@ PAGE = 500
 MOST_PAGES, MOST_ERRORS, READINGS = 100, 10, 3
 """Pages of instances, and of errors, that are read of a group; so often a list is read that changes meanwhile."""
 T = TypeVar("T")
-
-
-class _On(msgspec.Struct, frozen=True):
-    enabled: bool = False
-
-
-class _Autoscaling(msgspec.Struct, frozen=True):
-    enabled: bool = False
-    autoprovisioned: bool = False
-
-
-class _Management(msgspec.Struct, frozen=True, rename="camel"):
-    auto_repair: bool = False
-
-
-class _BlueGreen(msgspec.Struct, frozen=True):
-    phase: str = ""
-
-
-class _Update(msgspec.Struct, frozen=True, rename="camel"):
-    blue_green_info: _BlueGreen = _BlueGreen()
-
-
-class _Affinity(msgspec.Struct, frozen=True, rename="camel"):
-    consume_reservation_type: str = ""
-    values: tuple[str, ...] = ()
-
-
-class _Accelerator(msgspec.Struct, frozen=True, rename="camel"):
-    accelerator_type: str = ""
-    accelerator_count: str = "0"
-
-
-class _Config(msgspec.Struct, frozen=True, rename="camel"):
-    labels: dict[str, str] = {}
-    flex_start: bool = False
-    machine_type: str = ""
-    accelerators: tuple[_Accelerator, ...] = ()
-    reservation_affinity: _Affinity = _Affinity()
-
-
-class NodePool(msgspec.Struct, frozen=True, rename="camel"):
-    """A node pool; fields are GKE's own. Its documents allow any to be absent: one without a name is nobody's."""
-
-    name: str = ""  # Unique in a cluster.
-    status: str = ""  # "RUNNING" where nothing works on it.
-    instance_group_urls: tuple[str, ...] = ()  # One a zone; of both colours while it is upgraded blue-green.
-    autoscaling: _Autoscaling = _Autoscaling()
-    management: _Management = _Management()
-    queued_provisioning: _On = _On()
-    update_info: _Update = _Update()
-    config: _Config = _Config()
-
-
-class _Scope(msgspec.Struct, frozen=True):
-    scope: str = ""
-
-
-class Exclusion(msgspec.Struct, frozen=True, rename="camel"):
-    """A time in which GKE does no maintenance of its own. Without an end it goes on ("UNTIL_END_OF_SUPPORT")."""
-
-    start_time: datetime | None = None
-    end_time: datetime | None = None
-    maintenance_exclusion_options: _Scope = _Scope()
-
-    def holds_at(self, now: datetime) -> bool:
-        """True within it."""
-        return (self.start_time is None or self.start_time <= now) and (self.end_time is None or now < self.end_time)
-
-
-class _Window(msgspec.Struct, frozen=True, rename="camel"):
-    maintenance_exclusions: dict[str, Exclusion] = {}
-
-
-class _Maintenance(msgspec.Struct, frozen=True):
-    window: _Window = _Window()
-
-
-class Cluster(msgspec.Struct, frozen=True, rename="camel"):
-    """A cluster with its node pools."""
-
-    status: str = ""
-    autopilot: _On = _On()
-    maintenance_policy: _Maintenance = _Maintenance()
-    node_pools: tuple[NodePool, ...] = ()
 
 
 class Group(NamedTuple):

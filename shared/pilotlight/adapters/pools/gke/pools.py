@@ -18,7 +18,8 @@ from msgspec.structs import replace
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.pools.gke.closed import Closed, by_autoscaler, why_closed
 from pilotlight.adapters.pools.gke.google_rest import GoogleRest
-from pilotlight.adapters.pools.gke.groups import Cluster, Group, NodePool, Seen, look_at
+from pilotlight.adapters.pools.gke.groups import Group, Seen, look_at
+from pilotlight.adapters.pools.gke.node_pools import Cluster, NodePool
 from pilotlight.adapters.pools.gke.pool_states import PoolLook, instance_state, is_ours, names, state_at
 from pilotlight.adapters.pools.gke.refusals import Problem, Problems, error_of
 from pilotlight.adapters.pools.gke.reservations import Look, is_bound, paid_of, reservations_of, see_that_there_is_room
@@ -122,7 +123,7 @@ class GkePools:
                 return now
             self._see_that_it_may(cluster, found, look)
             if look.queue:
-                look.queue.ask(to - size, f"{token or uuid4()}/{pool}", gate)
+                look.queue.ask(size, to, f"{token or uuid4()}/{pool}", gate)
                 return PoolState(name=pool, desired=to)
             seen = _of_zone(pool, look.every, zone)
             see_that_there_is_room(found, seen, to - size, reservations_of(self._compute))
