@@ -32,6 +32,7 @@ class Gke(Operations, PoolSettings, Rights, Reserved):
     when one of limited run duration ends. ``paged`` lists go by
     pages of two, else all at once whatever is asked for. ``doubled`` pools are upgraded blue-green.
     ``once`` are of another hand's resize request, which is rolled back whole; ``going`` are listed while they go.
+    ``abandoned`` ones run on and are in no group.
     ``refuses`` has by pool the status that its groups answer with, as one that is deleted or not ours to see; ``never``
     are pools that take instances on and make none, without an error. In so many readings as ``shifts`` a list moves
     between two pages: one is told twice and another not. ``autoscalers`` of Compute Engine target the groups of pools.
@@ -49,6 +50,7 @@ class Gke(Operations, PoolSettings, Rights, Reserved):
         self.unmade: dict[str, tuple[str, str]] = {}
         self.once: list[str] = []
         self.going: dict[str, tuple[str, str]] = {}
+        self.abandoned: set[str] = set()
         self.stale: dict[str, list[dict[str, str]]] = {}
         self.until: dict[str, datetime] = {}
         self.told: list[dict[str, Any]] = []
@@ -134,7 +136,7 @@ class Gke(Operations, PoolSettings, Rights, Reserved):
 
     def nodes(self, pool: str, zone: str) -> list[WorldNode]:
         """The instances of one of a pool's groups that are there."""
-        nodes = (node for node in self.world.nodes.values() if node.pool == pool)
+        nodes = (node for node in self.world.nodes.values() if node.pool == pool and node.id not in self.abandoned)
         return [node for node in nodes if self.zone_of.get(node.id, ZONE) == zone]
 
     def waiting(self, pool: str, zone: str) -> list[str]:

@@ -127,6 +127,7 @@ class _ResourceStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 class _Instance(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
+    status: str = ""
     creation_timestamp: datetime | None = None
     resource_status: _ResourceStatus = _ResourceStatus()
 
@@ -165,7 +166,7 @@ def look(api: GoogleRest, group: Group) -> Seen:
         return Seen(group, base, 0, autoscaler=scaled)
     found = tuple(one for one in _by_name(lambda: _listed(api, group), lambda one: one.called) if one.live)
     booted = any(one.instance_status for one in found)
-    there = _by_name(lambda: _there(api, group, base), lambda one: one.name) if booted else ()
+    there = _by_name(lambda: _there(api, group, f"{base}-.*"), lambda one: one.name) if booted else ()
     made = {one.name: one.creation_timestamp for one in there if one.creation_timestamp}
     used = {one.name: one.resource_status.reservation_consumption_info.consumed_reservation for one in there}
     on = {name: where.rpartition("/")[2] for name, where in used.items() if where}
@@ -255,9 +256,15 @@ def _errors(api: GoogleRest, group: Group) -> Iterator[_Told]:
         asked["pageToken"] = page.next_page_token
 
 
-def _there(api: GoogleRest, group: Group, base: str) -> Iterator[_Instance]:
-    """Instances whose names begin so: a list of managed ones does not tell when they were made, nor what they use."""
-    asked = {"filter": f"name eq {base}-.*", "maxResults": str(PAGE)}
+def runs_beside(api: GoogleRest, group: Group, name: str) -> bool:
+    """True where an instance runs in a group's zone that is none of the group's: a person took it out of it, by
+    ``abandonInstances``. One that its group deletes is no longer of it either, and runs no longer."""
+    return any(one.status == "RUNNING" for one in _there(api, group, name))
+
+
+def _there(api: GoogleRest, group: Group, called: str) -> Iterator[_Instance]:
+    """Instances that are called so: a list of managed ones does not tell when they were made, nor what they use."""
+    asked = {"filter": f"name eq {called}", "maxResults": str(PAGE)}
     for _ in range(MOST_PAGES):
         page = api.read(f"{group.zone_path}/instances?{urlencode(asked, quote_via=quote)}", _Instances)
         yield from page.items
