@@ -32,7 +32,7 @@ class Gke(Operations, PoolSettings, Rights, Reserved):
     when one of limited run duration ends. ``paged`` lists go by
     pages of two, else all at once whatever is asked for. ``doubled`` pools are upgraded blue-green.
     ``once`` are of another hand's resize request, which is rolled back whole; ``going`` are listed while they go.
-    ``abandoned`` ones run on and are in no group.
+    ``abandoned`` ones run on and are in no group. ``sizes`` are told of pools whatever they are.
     ``refuses`` has by pool the status that its groups answer with, as one that is deleted or not ours to see; ``never``
     are pools that take instances on and make none, without an error. In so many readings as ``shifts`` a list moves
     between two pages: one is told twice and another not. ``autoscalers`` of Compute Engine target the groups of pools.
@@ -50,7 +50,7 @@ class Gke(Operations, PoolSettings, Rights, Reserved):
         self.unmade: dict[str, tuple[str, str]] = {}
         self.once: list[str] = []
         self.going: dict[str, tuple[str, str]] = {}
-        self.abandoned: set[str] = set()
+        self.abandoned, self.sizes = set[str](), dict[str, int]()
         self.stale: dict[str, list[dict[str, str]]] = {}
         self.until: dict[str, datetime] = {}
         self.told: list[dict[str, Any]] = []
@@ -152,7 +152,7 @@ class Gke(Operations, PoolSettings, Rights, Reserved):
             "name": name,
             "zone": f"{SITE}/projects/{PROJECT}/zones/{zone}",
             "baseInstanceName": name.removesuffix("-grp"),
-            "targetSize": 0 if "-green-" in name else size,
+            "targetSize": 0 if "-green-" in name else self.sizes.get(pool, size),
             "listManagedInstancesResults": "PAGINATED" if self.paged else "PAGELESS",
             "status": {"isStable": not self.waiting(pool, zone), **self._autoscaled(pool, zone)},
         }

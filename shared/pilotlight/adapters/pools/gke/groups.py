@@ -26,6 +26,8 @@ MAKES = (CREATING, RECREATES)
 PAGE = 500
 MOST_PAGES, MOST_ERRORS, READINGS = 100, 10, 3
 """Pages of instances, and of errors, that are read of a group; so often a list is read that changes meanwhile."""
+LARGEST = 50_000
+"""No group is larger: that is as many as are listed."""
 T = TypeVar("T")
 
 
@@ -162,6 +164,8 @@ def look(api: GoogleRest, group: Group) -> Seen:
     size = api.read(group.path, _Size)
     base = size.base_instance_name.partition("-#")[0] or group.name.removesuffix("-grp")
     scaled = size.status.autoscaler.rpartition("/")[2]
+    if not 0 <= size.target_size <= LARGEST:
+        raise BadRequest(f"its size is {size.target_size}, which no group has")
     if not size.target_size:
         return Seen(group, base, 0, autoscaler=scaled)
     found = tuple(one for one in _by_name(lambda: _listed(api, group), lambda one: one.called) if one.live)
