@@ -29,10 +29,9 @@ class Gke(Operations, PoolSettings, Rights, Reserved):
     ``zones`` are those of a pool's groups. ``tried`` has by name why an instance could not be made, of those that a
     group goes on trying. ``slow`` groups make nothing before ``make``; ``hidden`` ones do not even list it.
     ``stale`` are errors that a name's last attempt still tells, ``told`` what listErrors has, ``until``
-    when one of limited run duration ends. ``paged`` lists go by
-    pages of two, else all at once whatever is asked for. ``doubled`` pools are upgraded blue-green.
+    when one of limited run duration ends. ``paged`` lists go by pages of two. ``doubled`` pools are upgraded blue-green.
     ``once`` are of another hand's resize request, which is rolled back whole; ``going`` are listed while they go.
-    ``abandoned`` ones run on and are in no group. ``sizes`` are told of pools whatever they are.
+    ``abandoned`` ones run on, in no group. ``sizes`` are told whatever they are; ``stuck_deletions`` have a status.
     ``refuses`` has by pool the status that its groups answer with, as one that is deleted or not ours to see; ``never``
     are pools that take instances on and make none, without an error. In so many readings as ``shifts`` a list moves
     between two pages: one is told twice and another not. ``autoscalers`` of Compute Engine target the groups of pools.
@@ -50,7 +49,7 @@ class Gke(Operations, PoolSettings, Rights, Reserved):
         self.unmade: dict[str, tuple[str, str]] = {}
         self.once: list[str] = []
         self.going: dict[str, tuple[str, str]] = {}
-        self.abandoned, self.sizes = set[str](), dict[str, int]()
+        self.abandoned, self.sizes, self.stuck_deletions = set[str](), dict[str, int](), dict[str, int]()
         self.stale: dict[str, list[dict[str, str]]] = {}
         self.until: dict[str, datetime] = {}
         self.told: list[dict[str, Any]] = []
@@ -316,6 +315,8 @@ class Gke(Operations, PoolSettings, Rights, Reserved):
         if (known := self._known(call, asked)) is not None:
             return known
         pool, zone = self._pool(call), call.path["zone"]
+        if status := self.stuck_deletions.get(pool):
+            raise Refused(status, "backendError", "not now")
         if ends := self.ends.get("deleteInstances"):
             return self._operation(call, asked, ends)
         for url in asked["instances"]:
