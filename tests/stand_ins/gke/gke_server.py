@@ -29,7 +29,7 @@ class Gke(Operations, PoolSettings, Rights, Reserved):
     ``zones`` are those of a pool's groups. ``tried`` has by name why an instance could not be made, of those that a
     group goes on trying. ``slow`` groups make nothing before ``make``; ``hidden`` ones do not even list it.
     ``stale`` are errors that a name's last attempt still tells, ``told`` what listErrors has, ``until``
-    when one of limited run duration ends. ``paged`` lists go by pages of two. ``doubled`` pools are upgraded blue-green.
+    when one of limited duration ends. ``paged`` lists go by pages of two. ``doubled`` pools are upgraded blue-green.
     ``once`` are of another hand's resize request, which is rolled back whole; ``going`` are listed while they go.
     ``abandoned`` ones run on, in no group. ``sizes`` are told whatever they are; ``stuck_deletions`` have a status.
     ``refuses`` has by pool the status that its groups answer with, as one that is deleted or not ours to see; ``never``
