@@ -63,6 +63,12 @@ class GoogleToken:
                 self._token, self._ends = answer.access_token, time.monotonic() + answer.expires_in - EARLY_S
             return {"Authorization": f"Bearer {self._token}"}
 
+    def forget(self, shown: Mapping[str, str]) -> None:
+        """A server refuses the token of this header: it ended early, or while this machine slept. The next is new."""
+        with self._lock:
+            if shown.get("Authorization") == f"Bearer {self._token}":
+                self._ends = 0.0
+
     def _of_metadata(self) -> _Answer | None:
         """The metadata server's answer, or None where there is no such server."""
         try:

@@ -251,6 +251,20 @@ def test_a_pool_whose_autoscaler_is_on_is_refused_before_anything_is_bought() ->
         assert "--no-enable-autoscaling" in str(answer)
 
 
+def test_a_node_that_a_person_took_out_of_its_group_is_not_told_as_given_back() -> None:
+    """It is idle and nothing here ends it: its dollars stay held, and the command that ends it is told, once."""
+    with on_gke(budgets=(Budget(name="all", usd=Decimal(1000), period="day"),)) as (stage, gke):
+        stage.event(stage.submit("a", run_s=600))
+        stage.minutes(5)
+        (name,) = stage.world.nodes
+        gke.abandoned.add(name)
+        stage.minutes(50)
+        assert (gke.deleted(), len(list(HOLD.scan(stage.deps.state, "")))) == ([], 1)
+        told = [alert for alert in stage.alerts if alert.kind.startswith("capacity-")]
+        assert [alert.kind for alert in told] == ["capacity-grow", "capacity-kept"]
+        assert f"gcloud compute instances delete {name} --zone europe-west4-a" in told[1].why
+
+
 def test_a_pool_of_several_zones_is_bought_from_where_the_policy_names_them() -> None:
     """Without a name nothing is held or asked, and what to write is said; a zone that is named is bought in."""
     for zones, bought in (((), 0), (("europe-west4-b",), 1)):

@@ -100,6 +100,22 @@ def test_an_idle_node_of_ours_goes_back_in_a_pool_that_closed_since(fields: dict
         assert (stage.nodes("one"), len(gke.changes())) == (0, before)
 
 
+@pytest.mark.parametrize("pool", ["one", "eight"])
+@pytest.mark.parametrize("status", [409, 503])
+def test_a_pool_whose_deletions_are_never_taken_on_keeps_no_other_pools_nodes(pool: str, status: int) -> None:
+    """Its group is in use by another operation, or its zone is out, for an hour: an idle node elsewhere goes back."""
+    other = {"one": "eight", "eight": "one"}[pool]
+    with on_gke(pools=BOTH, budgets=DAY) as (stage, gke):
+        for name, gpus in (("a", 1), ("b", 8)):
+            stage.event(stage.submit(name, gpus=gpus, run_s=300))
+        gke.stuck_deletions[pool] = status
+        go_on(stage, 60)
+        assert (stage.nodes(pool), stage.nodes(other)) == (1, 0)
+        gke.stuck_deletions.clear()
+        go_on(stage, 15)
+        assert stage.nodes(pool) == 0
+
+
 def test_a_node_past_its_hard_budget_goes_in_a_pool_that_closed_since() -> None:
     """Its budget ends its work in time, whoever switched auto-repair on."""
     day = (Budget(name="all", usd=Decimal(6), period="day"),)

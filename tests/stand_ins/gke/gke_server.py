@@ -29,9 +29,9 @@ class Gke(Operations, PoolSettings, Rights, Reserved):
     ``zones`` are those of a pool's groups. ``tried`` has by name why an instance could not be made, of those that a
     group goes on trying. ``slow`` groups make nothing before ``make``; ``hidden`` ones do not even list it.
     ``stale`` are errors that a name's last attempt still tells, ``told`` what listErrors has, ``until``
-    when one of limited run duration ends. ``paged`` lists go by
-    pages of two, else all at once whatever is asked for. ``doubled`` pools are upgraded blue-green.
+    when one of limited duration ends. ``paged`` lists go by pages of two. ``doubled`` pools are upgraded blue-green.
     ``once`` are of another hand's resize request, which is rolled back whole; ``going`` are listed while they go.
+    ``abandoned`` ones run on, in no group. ``sizes`` are told whatever they are; ``stuck_deletions`` have a status.
     ``refuses`` has by pool the status that its groups answer with, as one that is deleted or not ours to see; ``never``
     are pools that take instances on and make none, without an error. In so many readings as ``shifts`` a list moves
     between two pages: one is told twice and another not. ``autoscalers`` of Compute Engine target the groups of pools.
@@ -49,6 +49,7 @@ class Gke(Operations, PoolSettings, Rights, Reserved):
         self.unmade: dict[str, tuple[str, str]] = {}
         self.once: list[str] = []
         self.going: dict[str, tuple[str, str]] = {}
+        self.abandoned, self.sizes, self.stuck_deletions = set[str](), dict[str, int](), dict[str, int]()
         self.stale: dict[str, list[dict[str, str]]] = {}
         self.until: dict[str, datetime] = {}
         self.told: list[dict[str, Any]] = []
@@ -134,7 +135,7 @@ class Gke(Operations, PoolSettings, Rights, Reserved):
 
     def nodes(self, pool: str, zone: str) -> list[WorldNode]:
         """The instances of one of a pool's groups that are there."""
-        nodes = (node for node in self.world.nodes.values() if node.pool == pool)
+        nodes = (node for node in self.world.nodes.values() if node.pool == pool and node.id not in self.abandoned)
         return [node for node in nodes if self.zone_of.get(node.id, ZONE) == zone]
 
     def waiting(self, pool: str, zone: str) -> list[str]:
@@ -150,7 +151,7 @@ class Gke(Operations, PoolSettings, Rights, Reserved):
             "name": name,
             "zone": f"{SITE}/projects/{PROJECT}/zones/{zone}",
             "baseInstanceName": name.removesuffix("-grp"),
-            "targetSize": 0 if "-green-" in name else size,
+            "targetSize": 0 if "-green-" in name else self.sizes.get(pool, size),
             "listManagedInstancesResults": "PAGINATED" if self.paged else "PAGELESS",
             "status": {"isStable": not self.waiting(pool, zone), **self._autoscaled(pool, zone)},
         }
@@ -314,6 +315,8 @@ class Gke(Operations, PoolSettings, Rights, Reserved):
         if (known := self._known(call, asked)) is not None:
             return known
         pool, zone = self._pool(call), call.path["zone"]
+        if status := self.stuck_deletions.get(pool):
+            raise Refused(status, "backendError", "not now")
         if ends := self.ends.get("deleteInstances"):
             return self._operation(call, asked, ends)
         for url in asked["instances"]:

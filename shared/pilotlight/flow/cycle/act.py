@@ -7,7 +7,7 @@ from datetime import timedelta
 import msgspec
 
 from pilotlight.decide.limits.plan_brakes import remember_call
-from pilotlight.errors import Denied, NoCapacity, QuotaExceeded, Retry
+from pilotlight.errors import Denied, NoCapacity, QuotaExceeded, Retry, Throttled
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record
 from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.flow.budgets import budget_holds
@@ -61,14 +61,18 @@ class Act:
         return msgspec.structs.replace(self.record, steps=tuple(sending.step for sending in self.sendings))
 
     def run(self) -> None:
-        """Every call in order. After a ``Retry`` no other is made: it is raised, and what was planned is revoked.
+        """Every call in order. After a ``Retry`` no other is made: it is raised, and what was planned is revoked. But a
+        release that its cloud was asked for costs its own pool alone: those of other pools are made first.
 
         A step that was sent before is a release that is sent again: to the same instance, under its mark.
         """
+        failed: dict[str, Retry] = {}
         try:
             for sending in self.sendings:
-                if sending.step.open:
-                    self._carry_out(sending)
+                if sending.step.open and sending.step.pool not in failed:
+                    self._carry_out_unless_lost(sending, failed)
+            if failed:
+                raise next(iter(failed.values()))
         except Overtaken:
             raise
         except Retry:
@@ -76,6 +80,17 @@ class Act:
                 if sending.step.state == "planned":
                     sending.end("revoked", code="failed", note=NOT_CALLED, count=0)
             raise
+
+    def _carry_out_unless_lost(self, sending: Sending, failed: dict[str, Retry]) -> None:
+        """Carry a step out; of a release that was let out, what it raises is kept by its pool."""
+        try:
+            self._carry_out(sending)
+        except (Overtaken, Throttled):
+            raise
+        except Retry as lost:
+            if sending.step.call != "release" or not sending.let_out:
+                raise
+            failed[sending.step.pool] = lost
 
     def _remember(self) -> None:
         """Write what the calls left behind, once, after them."""

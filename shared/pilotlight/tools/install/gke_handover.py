@@ -14,7 +14,7 @@ from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.pools.gke import apis, cluster_at
 from pilotlight.adapters.pools.gke.closed import why_closed
 from pilotlight.adapters.pools.gke.google_rest import GoogleRest
-from pilotlight.adapters.pools.gke.groups import Cluster, NodePool
+from pilotlight.adapters.pools.gke.node_pools import Cluster, NodePool
 from pilotlight.errors import BadRequest, Denied, Unavailable
 from pilotlight.ports.clouds import CALL_S, OPEN, CloudAccount
 from pilotlight.ports.state import Clock

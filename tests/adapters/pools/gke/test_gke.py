@@ -18,7 +18,7 @@ from pilotlight.adapters.pools.gke import google_rest
 from pilotlight.adapters.pools.gke import pools as gke_pools
 from pilotlight.adapters.pools.gke.groups import Group, Seen
 from pilotlight.adapters.pools.gke.pool_states import names
-from pilotlight.adapters.pools.gke.refusals import Reason, reason_of
+from pilotlight.adapters.pools.gke.refusals import THROTTLED_S, Reason, reason_of
 from pilotlight.errors import (
     BadRequest,
     Busy,
@@ -125,10 +125,11 @@ def test_an_operation_that_ends_with_an_error_is_a_refusal(here: Project) -> Non
     assert here.pool().desired == 0
 
 
-def test_an_operation_that_cannot_be_asked_after_was_taken_on(here: Project) -> None:
-    """The change was answered: what came of it the next look tells."""
+@pytest.mark.parametrize("what", ["reset", (403, b"{}"), (401, b"{}"), (404, b"{}")], ids=str)
+def test_an_operation_that_cannot_be_asked_after_was_taken_on(here: Project, what: Any) -> None:
+    """The change was answered, whoever may see its operation: what came of it the next look tells."""
     here.gke.later = True
-    here.gke.faults = [Fault("reset", method="get-operation")]
+    here.gke.faults = [Fault(what, method="get-operation")]
     assert here.pools.grow("one", 1).desired == 1
     assert here.pool().desired == 1
 
@@ -183,6 +184,27 @@ def test_reads_are_tried_again_and_no_longer_than_that(here: Project) -> None:
     here.gke.faults = [Fault((503, b"<html>"), method="get")] * 3
     with pytest.raises(Unavailable):
         here.pools.describe()
+
+
+@pytest.mark.parametrize(
+    ("after", "told_s"), [("3600", 3600), ("9" * 400, 3600), ("11", 11)], ids=["an hour", "for ever", "eleven seconds"]
+)
+def test_a_read_does_not_sleep_for_as_long_as_an_answer_asks(here: Project, after: str, told_s: float) -> None:
+    """More than ten seconds are the caller's to wait for, and no more than an hour is told."""
+    slow = Fault((429, error(429, "rateLimitExceeded", "slow down")), method="get", retry_after=after)
+    here.gke.faults = [slow]
+    with pytest.raises(Throttled) as no:
+        here.pools.describe()
+    assert no.value.after_s == told_s
+
+
+def test_a_time_to_wait_that_is_no_number_is_the_usual_one(here: Project) -> None:
+    """A digit that only some alphabets count as one stops no change from being told as slowed down."""
+    slow = Fault((429, error(429, "rateLimitExceeded", "slow down")), method="createInstances", retry_after="²")
+    here.gke.faults = [slow]
+    with pytest.raises(Throttled) as no:
+        here.pools.grow("one", 1)
+    assert no.value.after_s == THROTTLED_S
 
 
 def test_a_zone_is_named_where_a_pool_has_several(here: Project) -> None:

@@ -15,6 +15,7 @@ from pilotlight.errors import (
     BadRequest,
     Busy,
 )
+from pilotlight.facts.nodes.pool_state import InstanceState
 from pilotlight.world.faults import Faults
 
 
@@ -147,6 +148,21 @@ def test_a_name_that_is_used_again_has_the_age_of_what_is_there(here: Project) -
     seen = here.pools.instance("one", name)
     assert seen is not None
     assert (one.instance, one.requested_at, seen.created_at) == (name, *[START + timedelta(hours=2)] * 2)
+
+
+def test_an_instance_that_a_person_took_out_of_its_group_is_not_told_gone(here: Project) -> None:
+    """``abandonInstances``: it runs on and costs, so a release says how it ends; once it is gone it is gone."""
+    here.pools.grow("one", 1)
+    (name,) = here.gke.world.nodes
+    here.gke.abandoned.add(name)
+    assert here.pool().desired == 0
+    assert here.pools.instance("one", name) == InstanceState(there=True, runs=True)
+    with pytest.raises(BadRequest, match=f"gcloud compute instances delete {name} --zone europe-west4-a"):
+        here.pools.release("one", name)
+    here.gke.world.terminate(name, "by a person", evict=True)
+    here.pools.release("one", name)
+    assert here.pools.instance("one", name) == InstanceState(there=False)
+    assert here.gke.deleted() == []
 
 
 def test_what_another_hand_made_counts_and_is_not_called_off(here: Project) -> None:

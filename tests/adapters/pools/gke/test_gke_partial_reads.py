@@ -71,6 +71,15 @@ def test_a_pool_whose_groups_are_not_told_is_not_empty(here: Project, urls: list
     assert here.pool("eight").unread == ""
 
 
+@pytest.mark.parametrize("size", [2**31 - 1, 50_001, -1])
+def test_a_size_that_no_group_has_costs_its_pool_alone(here: Project, size: int) -> None:
+    """A plan has a place for each node: billions of them would end the process, and every other pool's look."""
+    here.gke.sizes["one"] = size
+    state = here.pool()
+    assert f"its size is {size}, which no group has" in state.unread
+    assert (state.desired, state.hidden, here.pool("eight").unread) == (0, True, "")
+
+
 def test_rights_that_are_gone_altogether_are_an_error(here: Project) -> None:
     """No group can be read: that is no state of its pools."""
     here.gke.refuses = dict.fromkeys(here.gke.world.fleet.pools, 403)

@@ -13,7 +13,7 @@ from gke_queue import QUEUED, QueueSite, queue_site
 from small_cloud import world
 
 from pilotlight.adapters.pools.gke import google_rest
-from pilotlight.errors import BadRequest, Busy, Forbidden, PilotlightError, Unavailable
+from pilotlight.errors import BadRequest, Busy, Forbidden, PilotlightError, QuotaExceeded, Unavailable
 from pilotlight.facts.nodes.pool_state import InstanceState
 from pilotlight.ports.clouds import Gate
 
@@ -226,6 +226,38 @@ def test_a_pool_that_names_no_accelerators_is_asked_for_nothing(here: QueueSite)
     here.gke.extra["one"] = QUEUED | {"config": {"machineType": "one"}}
     with pytest.raises(BadRequest, match="names no accelerators"):
         here.pools.grow("one", 1)
+
+
+DIVIDED: list[dict[str, Any]] = [
+    {"gpuPartitionSize": "1g.10gb"},
+    {"gpuSharingConfig": {"gpuSharingStrategy": "TIME_SHARING", "maxSharedClientsPerGpu": "4"}},
+    {"gpuSharingConfig": {"gpuSharingStrategy": "MPS", "maxSharedClientsPerGpu": "4"}},
+]
+
+
+@pytest.mark.parametrize("how", DIVIDED, ids=str)
+def test_a_pool_that_divides_its_gpus_is_asked_for_nothing(here: QueueSite, how: dict[str, Any]) -> None:
+    """A pod for each node would share one: fewer nodes would come than were paid for in the plan."""
+    gpus = {"acceleratorType": "nvidia-h100-80gb", "acceleratorCount": "8", **how}
+    here.gke.extra["one"] = QUEUED | {"config": {"machineType": "one", "accelerators": [gpus]}}
+    with pytest.raises(BadRequest, match="divides its GPUs"):
+        here.pools.grow("one", 1)
+    assert here.posted("podtemplates") == here.requests() == []
+
+
+@pytest.mark.parametrize("bound", [{"totalMaxNodeCount": 2}, {"maxNodeCount": 2}], ids=str)
+def test_the_queue_is_asked_for_no_more_than_its_autoscaler_makes(here: QueueSite, bound: dict[str, int]) -> None:
+    """A request beyond would wait for six hours, its dollars held: it is refused first, with what to raise."""
+    here.gke.extra["one"] = QUEUED | {"autoscaling": {"enabled": True, **bound}}
+    with pytest.raises(QuotaExceeded, match="makes at most 2, and 3 are wanted"):
+        here.pools.grow("one", 3)
+    assert here.requests() == []
+    assert here.pools.grow("one", 2).desired == 2
+    with pytest.raises(QuotaExceeded):
+        here.pools.grow("one", 3)
+    (rules,) = [state.rules for state in here.pools.describe() if state.name == "one"]
+    assert rules is not None
+    assert rules.most == 2
 
 
 def test_without_the_right_to_ask_nothing_is_asked(here: QueueSite) -> None:

@@ -1,9 +1,9 @@
 """Node pools of GKE: ``gke:PROJECT/LOCATION/CLUSTER``, the location a zone or a region.
 
-``pools`` is the port; ``google_rest`` calls GKE and Compute Engine, ``groups`` reads them, ``closed`` says which pools
-nothing may be asked of, ``queue`` asks for queued provisioning, ``reservations`` says what is paid for, ``refusals``
-why an instance was not made, ``shop`` what a location rents, ``spot_prices`` what spot costs there, ``spot_odds``
-where it is soon taken.
+``pools`` is the port; ``google_rest`` calls GKE and Compute Engine, ``node_pools`` and ``groups`` are what they tell,
+``closed`` says which pools nothing may be asked of, ``queue`` asks for queued provisioning, ``reservations`` says what
+is paid for, ``refusals`` why an instance was not made, ``shop`` what a location rents, ``spot_prices`` what spot costs
+there, ``spot_odds`` where it is soon taken.
 """
 
 import re

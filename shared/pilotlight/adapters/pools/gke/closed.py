@@ -11,7 +11,8 @@ lowers the size by it; the autoscaler reads sizes anew at each of its looks, and
 from datetime import datetime
 from typing import NamedTuple
 
-from pilotlight.adapters.pools.gke.groups import Cluster, NodePool, Seen
+from pilotlight.adapters.pools.gke.groups import Seen
+from pilotlight.adapters.pools.gke.node_pools import Cluster, NodePool
 from pilotlight.errors import PilotlightError
 
 STEADY = ("RUNNING", "RUNNING_WITH_ERROR")

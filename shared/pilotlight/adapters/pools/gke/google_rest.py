@@ -1,4 +1,5 @@
 """REST interfaces of Google: reads are tried again within bounds, a change is sent once when its gate lets it.
+A token that is refused is taken anew, once a call.
 
 Errors are those of Google's JSON interfaces: a status, a code for each, and words.
 """
@@ -26,6 +27,8 @@ READ_S: Seconds = 10
 """One try of a read ends within so long."""
 PAUSES_S: tuple[Seconds, ...] = (0.5, 2.0)
 """Between the tries of a read."""
+PATIENCE_S: Seconds = 10
+"""An answer that asks for more time than this is the caller's to wait for."""
 
 
 class GoogleRest:
@@ -48,8 +51,12 @@ class GoogleRest:
         for pause_s in PAUSES_S:
             try:
                 return self._read_once(path, shape, method)
-            except Retry as error:
-                self.sleep(max(pause_s, error.after_s) if isinstance(error, Throttled) else pause_s)
+            except Throttled as error:
+                if error.after_s > PATIENCE_S:
+                    raise
+                self.sleep(max(pause_s, error.after_s))
+            except Retry:
+                self.sleep(pause_s)
         return self._read_once(path, shape, method)
 
     def _read_once(self, path: str, shape: type[T], method: str) -> T:
@@ -83,7 +90,25 @@ class GoogleRest:
     def _answer(
         self, deadline: Deadline, method: str, path: str, body: bytes | None, gate: Gate | None, what: str
     ) -> HttpAnswer:
-        headers = self._token.header() if self._token else {}
+        shown = self._token.header() if self._token else {}
+        answer = self._sent(deadline, method, path, body, gate, what, shown)
+        if answer.status == 401 and self._token:
+            self._token.forget(shown)
+            if gate is None:
+                answer = self._sent(deadline, method, path, body, gate, what, self._token.header())
+        return answer
+
+    def _sent(
+        self,
+        deadline: Deadline,
+        method: str,
+        path: str,
+        body: bytes | None,
+        gate: Gate | None,
+        what: str,
+        shown: Mapping[str, str],
+    ) -> HttpAnswer:
+        headers = dict(shown)
         if body is not None:
             headers["Content-Type"] = "application/json"
         elif method == "POST":

@@ -1,6 +1,6 @@
-"""A cluster's node pools as GKE tells them, and the managed instance groups (MIGs) behind them, one a zone.
+"""The managed instance groups (MIGs) behind a node pool, one a zone.
 
-Shapes are those of ``container.v1`` and ``compute.v1``, Google's discovery documents: only the fields that are used.
+Shapes are those of ``compute.v1``, Google's discovery document: only the fields that are used.
 """
 
 import re
@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from pilotlight.adapters.pools.gke.google_rest import GoogleRest
+from pilotlight.adapters.pools.gke.node_pools import NodePool
 from pilotlight.adapters.pools.gke.refusals import Problem, Problems, gravest
 from pilotlight.errors import BadRequest, Denied, PilotlightError, Unavailable
 
@@ -25,92 +26,9 @@ MAKES = (CREATING, RECREATES)
 PAGE = 500
 MOST_PAGES, MOST_ERRORS, READINGS = 100, 10, 3
 """Pages of instances, and of errors, that are read of a group; so often a list is read that changes meanwhile."""
+LARGEST = 50_000
+"""No group is larger: that is as many as are listed."""
 T = TypeVar("T")
-
-
-class _On(msgspec.Struct, frozen=True):
-    enabled: bool = False
-
-
-class _Autoscaling(msgspec.Struct, frozen=True):
-    enabled: bool = False
-    autoprovisioned: bool = False
-
-
-class _Management(msgspec.Struct, frozen=True, rename="camel"):
-    auto_repair: bool = False
-
-
-class _BlueGreen(msgspec.Struct, frozen=True):
-    phase: str = ""
-
-
-class _Update(msgspec.Struct, frozen=True, rename="camel"):
-    blue_green_info: _BlueGreen = _BlueGreen()
-
-
-class _Affinity(msgspec.Struct, frozen=True, rename="camel"):
-    consume_reservation_type: str = ""
-    values: tuple[str, ...] = ()
-
-
-class _Accelerator(msgspec.Struct, frozen=True, rename="camel"):
-    accelerator_type: str = ""
-    accelerator_count: str = "0"
-
-
-class _Config(msgspec.Struct, frozen=True, rename="camel"):
-    labels: dict[str, str] = {}
-    flex_start: bool = False
-    machine_type: str = ""
-    accelerators: tuple[_Accelerator, ...] = ()
-    reservation_affinity: _Affinity = _Affinity()
-
-
-class NodePool(msgspec.Struct, frozen=True, rename="camel"):
-    """A node pool; fields are GKE's own. Its documents allow any to be absent: one without a name is nobody's."""
-
-    name: str = ""  # Unique in a cluster.
-    status: str = ""  # "RUNNING" where nothing works on it.
-    instance_group_urls: tuple[str, ...] = ()  # One a zone; of both colours while it is upgraded blue-green.
-    autoscaling: _Autoscaling = _Autoscaling()
-    management: _Management = _Management()
-    queued_provisioning: _On = _On()
-    update_info: _Update = _Update()
-    config: _Config = _Config()
-
-
-class _Scope(msgspec.Struct, frozen=True):
-    scope: str = ""
-
-
-class Exclusion(msgspec.Struct, frozen=True, rename="camel"):
-    """A time in which GKE does no maintenance of its own. Without an end it goes on ("UNTIL_END_OF_SUPPORT")."""
-
-    start_time: datetime | None = None
-    end_time: datetime | None = None
-    maintenance_exclusion_options: _Scope = _Scope()
-
-    def holds_at(self, now: datetime) -> bool:
-        """True within it."""
-        return (self.start_time is None or self.start_time <= now) and (self.end_time is None or now < self.end_time)
-
-
-class _Window(msgspec.Struct, frozen=True, rename="camel"):
-    maintenance_exclusions: dict[str, Exclusion] = {}
-
-
-class _Maintenance(msgspec.Struct, frozen=True):
-    window: _Window = _Window()
-
-
-class Cluster(msgspec.Struct, frozen=True, rename="camel"):
-    """A cluster with its node pools."""
-
-    status: str = ""
-    autopilot: _On = _On()
-    maintenance_policy: _Maintenance = _Maintenance()
-    node_pools: tuple[NodePool, ...] = ()
 
 
 class Group(NamedTuple):
@@ -211,6 +129,7 @@ class _ResourceStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 class _Instance(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
+    status: str = ""
     creation_timestamp: datetime | None = None
     resource_status: _ResourceStatus = _ResourceStatus()
 
@@ -245,11 +164,13 @@ def look(api: GoogleRest, group: Group) -> Seen:
     size = api.read(group.path, _Size)
     base = size.base_instance_name.partition("-#")[0] or group.name.removesuffix("-grp")
     scaled = size.status.autoscaler.rpartition("/")[2]
+    if not 0 <= size.target_size <= LARGEST:
+        raise BadRequest(f"its size is {size.target_size}, which no group has")
     if not size.target_size:
         return Seen(group, base, 0, autoscaler=scaled)
     found = tuple(one for one in _by_name(lambda: _listed(api, group), lambda one: one.called) if one.live)
     booted = any(one.instance_status for one in found)
-    there = _by_name(lambda: _there(api, group, base), lambda one: one.name) if booted else ()
+    there = _by_name(lambda: _there(api, group, f"{base}-.*"), lambda one: one.name) if booted else ()
     made = {one.name: one.creation_timestamp for one in there if one.creation_timestamp}
     used = {one.name: one.resource_status.reservation_consumption_info.consumed_reservation for one in there}
     on = {name: where.rpartition("/")[2] for name, where in used.items() if where}
@@ -339,9 +260,15 @@ def _errors(api: GoogleRest, group: Group) -> Iterator[_Told]:
         asked["pageToken"] = page.next_page_token
 
 
-def _there(api: GoogleRest, group: Group, base: str) -> Iterator[_Instance]:
-    """Instances whose names begin so: a list of managed ones does not tell when they were made, nor what they use."""
-    asked = {"filter": f"name eq {base}-.*", "maxResults": str(PAGE)}
+def runs_beside(api: GoogleRest, group: Group, name: str) -> bool:
+    """True where an instance runs in a group's zone that is none of the group's: a person took it out of it, by
+    ``abandonInstances``. One that its group deletes is no longer of it either, and runs no longer."""
+    return any(one.status == "RUNNING" for one in _there(api, group, name))
+
+
+def _there(api: GoogleRest, group: Group, called: str) -> Iterator[_Instance]:
+    """Instances that are called so: a list of managed ones does not tell when they were made, nor what they use."""
+    asked = {"filter": f"name eq {called}", "maxResults": str(PAGE)}
     for _ in range(MOST_PAGES):
         page = api.read(f"{group.zone_path}/instances?{urlencode(asked, quote_via=quote)}", _Instances)
         yield from page.items

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from pilotlight.adapters.pools.gke.closed import Closed
-from pilotlight.adapters.pools.gke.groups import RECREATES, Managed, NodePool, Seen
+from pilotlight.adapters.pools.gke.groups import RECREATES, Managed, Seen
+from pilotlight.adapters.pools.gke.node_pools import NodePool
 from pilotlight.adapters.pools.gke.refusals import Missing, reason_of
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.nodes.pool_state import Booting, InstanceState, LateRefusal, PoolRules, PoolState
@@ -63,6 +64,7 @@ def _rules(pool: NodePool, look: PoolLook, no: Closed | None) -> PoolRules:
         names_zone=len(zones) > 1 and look.queue is None,
         flex_start=pool.config.flex_start,
         queues=look.queue is not None,
+        most=pool.most if look.queue is not None else None,
     )
 
 

@@ -18,7 +18,8 @@ from msgspec.structs import replace
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.pools.gke.closed import Closed, by_autoscaler, why_closed
 from pilotlight.adapters.pools.gke.google_rest import GoogleRest
-from pilotlight.adapters.pools.gke.groups import Cluster, Group, NodePool, Seen, look_at
+from pilotlight.adapters.pools.gke.groups import Group, Seen, look_at, runs_beside
+from pilotlight.adapters.pools.gke.node_pools import Cluster, NodePool
 from pilotlight.adapters.pools.gke.pool_states import PoolLook, instance_state, is_ours, names, state_at
 from pilotlight.adapters.pools.gke.refusals import Problem, Problems, error_of
 from pilotlight.adapters.pools.gke.reservations import Look, is_bound, paid_of, reservations_of, see_that_there_is_room
@@ -110,7 +111,10 @@ class GkePools:
                 if one.called == instance:
                     return instance_state(one, seen)
         _see_that_all_are_listed(every)
-        return None if unread else InstanceState(there=False)
+        if unread:
+            return None
+        beside = self._beside(every, instance)
+        return InstanceState(there=True, runs=True) if beside else InstanceState(there=False)
 
     def grow(
         self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "", most: int | None = None
@@ -125,7 +129,7 @@ class GkePools:
             self._see_that_it_may(cluster, found, look)
             has = size if most is None else max(size, to - most)
             if look.queue:
-                look.queue.ask(to - has, f"{token or uuid4()}/{pool}", gate)
+                look.queue.ask(size, size + to - has, f"{token or uuid4()}/{pool}", gate)
                 return PoolState(name=pool, desired=size + to - has)
             seen = _of_zone(pool, look.every, zone)
             see_that_there_is_room(found, seen, to - has, reservations_of(self._compute))
@@ -168,6 +172,16 @@ class GkePools:
             _see_that_all_are_listed(look.every)
             if look.unread:
                 raise look.unread[0]
+            if group := self._beside(look.every, instance):
+                raise BadRequest(
+                    f"{instance} runs and is in no group of node pool {found.name}, so nothing here ends it: "
+                    f"gcloud compute instances delete {instance} --zone {group.zone} --project {group.project}"
+                )
+
+    def _beside(self, every: Sequence[Seen], instance: str) -> Group | None:
+        """The group that an instance was taken out of and beside which it runs; None where it is gone."""
+        ours = (seen.group for seen in every if instance.startswith(f"{seen.base}-"))
+        return next((group for group in ours if runs_beside(self._compute, group, instance)), None)
 
     def _read(self) -> Cluster:
         return self._gke.read(f"/v1/{quote(self._cluster)}", Cluster)
@@ -236,7 +250,7 @@ class GkePools:
                 try:
                     path = f"{group.zone_path}/operations/{done.name}"
                     done = self._compute.ask(deadline, "GET", path, _Operation)
-                except Retry:  # It was taken on: the next look tells what came of it.
+                except (Retry, Denied):  # It was taken on: the next look tells what came of it.
                     break
         if done.problems.errors:
             raise error_of(f"{verb} of {group.name} in {group.zone}", done.problems)

@@ -11,11 +11,11 @@ from urllib.parse import quote
 
 from msgspec.structs import replace
 
-from pilotlight.adapters.pools.gke.groups import NodePool
+from pilotlight.adapters.pools.gke.node_pools import NodePool
 from pilotlight.adapters.pools.gke.refusals import SHORT
 from pilotlight.codec.kubernetes.pages import Listing, listing
 from pilotlight.codec.kubernetes.provisioning_requests import ProvisioningRequest, pod_template, provisioning_request
-from pilotlight.errors import BadRequest, Busy
+from pilotlight.errors import BadRequest, Busy, QuotaExceeded
 from pilotlight.facts.labels import POOL
 from pilotlight.facts.nodes.pool_state import Booting, LateRefusal, PoolState
 from pilotlight.ports.clouds import OPEN, Gate, KubernetesApi
@@ -66,8 +66,8 @@ class Queue(NamedTuple):
             refusal=_refusal(failed[0]) if failed else state.refusal,
         )
 
-    def ask(self, nodes: int, step: str, gate: Gate) -> None:
-        """Ask for nodes. What is there by that name was asked for by this very step.
+    def ask(self, size: int, to: int, step: str, gate: Gate) -> None:
+        """Ask for nodes up to a size. What is there by that name was asked for by this very step.
 
         The template asks for nothing by itself, and costs nothing: it is there before the gate is asked.
         """
@@ -75,9 +75,16 @@ class Queue(NamedTuple):
         gpus = sum(int(one.accelerator_count) for one in self.pool.config.accelerators)
         if not gpus:
             raise BadRequest(f"GKE names no accelerators of node pool {called}: its queue cannot be asked for GPUs")
+        if any(one.divided for one in self.pool.config.accelerators):
+            raise BadRequest(f"node pool {called} divides its GPUs: its queue would put several pods on a node")
+        if (most := self.pool.most) is not None and to > most:
+            raise QuotaExceeded(
+                f"the autoscaler of node pool {called} makes at most {most}, and {to} are wanted: its queue would "
+                f"keep them waiting; raise its --total-max-nodes"
+            )
         template = f"{_stem(called)}-{gpus}-gpus"
         self.api.change("POST", TEMPLATES, pod_template(template, called, gpus), OPEN)
-        self.api.change("POST", REQUESTS, provisioning_request(self._name(step), called, template, nodes), gate)
+        self.api.change("POST", REQUESTS, provisioning_request(self._name(step), called, template, to - size), gate)
 
     def came(self, step: str) -> int:
         """Nodes that a step asked for, or got; 0 where its request never came, or is gone."""

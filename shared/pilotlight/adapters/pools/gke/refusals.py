@@ -22,6 +22,7 @@ from pilotlight.errors import (
     Throttled,
     Unavailable,
 )
+from pilotlight.units import HOUR, Seconds
 
 Reason = Literal["no-capacity", "quota", "other"]
 
@@ -42,7 +43,9 @@ GRAVEST: tuple[Reason, ...] = ("quota", "no-capacity", "other")
 """What keeps most from being bought comes first: a quota binds a region, a stock-out a zone, any other this attempt."""
 RATE = frozenset(("rateLimitExceeded", "userRateLimitExceeded", "RATE_LIMIT_EXCEEDED"))
 AT_WORK = frozenset(("resourceNotReady", "resourceInUseByAnotherResource", "operationInProgress"))
-THROTTLED_S = 10.0
+THROTTLED_S: Seconds = 10.0
+LONGEST_S: Seconds = HOUR
+"""No longer is waited for than that, whatever an answer asks for."""
 RIGHTS = "give its account the role of the guide: pilotlight show docs/guides/gke.md"
 
 
@@ -120,7 +123,8 @@ def refusal(what: str, answer: HttpAnswer, lost: type[Unavailable]) -> Pilotligh
     said = ": ".join(filter(None, (f"Google answers {what} with {status}", codes[0], told.message[:200])))
     if status == 429 or not RATE.isdisjoint(codes):
         after = answer.headers.get("retry-after", "")
-        return Throttled(said, float(after) if after.isdigit() else THROTTLED_S)
+        asked_s = float(after) if after.isascii() and after.isdigit() else THROTTLED_S
+        return Throttled(said, min(asked_s, LONGEST_S))
     if not 400 <= status < 500 or status == 408:
         return lost(said)
     if status in (409, 412) or not AT_WORK.isdisjoint(codes):

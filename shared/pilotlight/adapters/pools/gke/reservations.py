@@ -13,7 +13,8 @@ from urllib.parse import urlencode
 import msgspec
 
 from pilotlight.adapters.pools.gke.google_rest import GoogleRest
-from pilotlight.adapters.pools.gke.groups import PAGE, NodePool, Seen
+from pilotlight.adapters.pools.gke.groups import PAGE, Seen
+from pilotlight.adapters.pools.gke.node_pools import NodePool
 from pilotlight.errors import NoCapacity
 from pilotlight.facts.offers.paid_capacity import Paid
 
