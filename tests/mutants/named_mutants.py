@@ -20,7 +20,7 @@ NAMED = (
     Named(
         "flow/records/node_marks.py",
         "_back",
-        "_over(claim, now) or ",
+        "(_over(claim, now) and node.instance not in ending) or ",
         "",
         "tests/flow/records/test_node_marks.py::test_a_node_that_was_given_back_and_did_not_go_opens_after_ten_minutes",
     ),
