@@ -329,3 +329,14 @@ def test_claims_whose_poster_was_overtaken_before_it_wrote_their_names_rest_as_r
             stage.event(stage.submit("a", workload_class="batch", run_s=2 * HOUR))
         looks(stage, server, 60)
         assert max(tries(server).values()) <= 7
+
+
+def test_a_claim_that_may_not_be_read_again_is_taken_for_no_refusal() -> None:
+    """Its poster was overtaken, and the right to list claims is gone just as it is looked for by its name."""
+    with on_karpenter(budgets=(BUDGET,)) as (stage, server):
+        stage.deps = replace(stage.deps, state=Overtaken(stage.deps.state, server))
+        with suppress(Retry):
+            stage.event(stage.submit("a", workload_class="batch", run_s=2 * HOUR))
+        server.fail(403, on="GET .*/nodeclaims", skip=1, times=2)
+        looks(stage, server, 1)
+        assert (memory(stage).backoffs, len(server.claims())) == ((), 1)

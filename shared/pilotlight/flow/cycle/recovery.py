@@ -186,8 +186,10 @@ def _unheard(deps: Deps, memory: Memory, pool: PoolState, record: Record, sendin
     if step.state == "unknown":
         return step.count < asked
     there = {one.name for one in pool.asked}
-    written = any(one.name not in there for one in memory.asked.get(pool.name, ()))
-    return not written and (_named(deps, record, sending) or 0) < asked
+    if any(one.name not in there for one in memory.asked.get(pool.name, ())):
+        return False
+    named = _named(deps, record, sending)
+    return named is not None and named < asked
 
 
 def _turned(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> Memory:
@@ -221,7 +223,7 @@ def _settle_grow(deps: Deps, snapshot: Snapshot, record: Record, sending: Sendin
 
 
 def _named(deps: Deps, record: Record, sending: Sending) -> int | None:
-    """How many came, by their names; None where the cloud names none."""
+    """How many came, by their names; None where the cloud names none, or they may not be read."""
     step = record.steps[sending.step.n]
     try:
         return deps.pools.came(step.pool, step.to, sending.name) if isinstance(deps.pools, NamingPools) else None
