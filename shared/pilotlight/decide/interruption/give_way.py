@@ -122,7 +122,7 @@ def give_way(
 
 
 def _short_pods(plan: Plan, view: ClusterView, named: str, consenting: bool) -> list[tuple[PodGroup, PodDemand]]:
-    """The first pod of each group that waits so; where who consents is asked for, not of a wait that passes."""
+    """The first pod of each group that waits so; ``consenting``: but for waits that pass by themselves."""
     waiting = {pod.uid: pod for pod in view.pending if not named or named in (pod.full_name, pod.name, pod.uid)}
     return [
         (group, pod)
@@ -264,7 +264,7 @@ class _Turns:
         self._others = sorted(one.shape.priority for one in pending if one.uid != pod.uid)
 
     def queue_at(self, place: _Place) -> Queue:
-        """The queue for a pod in a place: those who wait already with its priority, or a higher one, are before it."""
+        """The queue for a pod in a place: pods of its priority, or a higher one, that wait already are before it."""
         ahead = len(self._others) - bisect_left(self._others, place.priority)
         return Queue(self._next_s, ahead * self._each_s)
 
@@ -325,7 +325,7 @@ def _judged(
     waiting = Contender(
         pod.full_name, shape.priority, needs.p90_s, shape.gpu.count, Decimal(0), never_preempts=pod.never_preempts
     )
-    unsaved_s = 0.0 if _place_consents(place, policy) else place.unsaved_s  # Who consents saves first.
+    unsaved_s = 0.0 if _place_consents(place, policy) else place.unsaved_s  # A pod that consents saves first.
     worth = policy.wait(place.pods[0].workload_class or "batch")  # type: ignore[arg-type]
     running = Contender(
         place.name, place.priority, place.left.p50_s, place.gpus, an_hour, unsaved_s, RESTORE_S, worth=worth

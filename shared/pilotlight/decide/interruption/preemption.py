@@ -41,7 +41,7 @@ class Preemption(NamedTuple):
 
 
 class Queue(NamedTuple):
-    """The queue that both wait in: a place comes free within ``next_s`` without anybody's leaving, and whoever leaves
+    """The queue that both wait in: a place comes free within ``next_s`` though nobody leaves, and a job that leaves
     comes back ``behind_s`` after its place is free again: others of its priority wait already."""
 
     next_s: Seconds = float("inf")
