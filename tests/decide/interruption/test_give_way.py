@@ -6,15 +6,16 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from small_fleet import NOW, T4, node, offering, plan, pod, policy
 
-from pilotlight.decide.interruption.give_way import MOST, GiveWay, give_way
+from pilotlight.decide.interruption.give_way import MOST, WEIGHED, GiveWay, give_way, unweighed
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Taint
 from pilotlight.facts.memory import Memory, Ran
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, Toleration
 from pilotlight.tools.advice.run_quantiles import RunLengths
-from pilotlight.tools.report.texts.give_way_text import lines
+from pilotlight.tools.report.texts.give_way_text import lines, section
 
 HOUR, HOUR_S = timedelta(hours=1), 3600
 RULES = policy([T4], pools={"t4": PoolPolicy(instance_type="T4x1", max=1)}, value_of_wait=Decimal(5))
@@ -173,6 +174,18 @@ def test_of_many_those_of_the_lowest_priority_are_weighed() -> None:
     found = pairs(waiting(), *nodes, rules=rules)
     assert len(found) == MOST
     assert {one.running_priority for one in found} == {0}
+
+
+def test_of_many_that_wait_those_of_the_highest_priority_are_weighed() -> None:
+    """A hundred shapes; how many more wait is told."""
+    pods = [waiting(cpu_milli=n + 1, priority=10 + n % 2) for n in range(2 * WEIGHED + 2)]
+    pods = [replace(one, uid=f"u{n}", name=f"s{n}") for n, one in enumerate(pods)]
+    made = plan(pods, [running()], offerings=(T4,), rules=RULES)
+    view = ClusterView(pending=tuple(pods), nodes=(running(),))
+    found = give_way(made, view, Memory(), RULES, NOW, ran(12).foretold)
+    assert {one.priority for one in found} == {11}
+    assert (len(found), unweighed(made)) == (WEIGHED, WEIGHED + 2)
+    assert list(section(found, more=unweighed(made)))[-1].startswith(f"  {WEIGHED + 2} pods more")
 
 
 def test_without_recorded_runs_a_mean_is_taken_and_said() -> None:

@@ -36,6 +36,8 @@ PASSES: tuple[Code, ...] = ("step",)
 """Waits among these that the next look may end: for them nobody is preempted."""
 MOST = 50
 """Running pods that are weighed for one that waits: those of the lowest priority, with the fewest GPUs."""
+WEIGHED = 100
+"""Pods that wait, each the first of its shape, that are weighed in a look: those of the highest priority."""
 ENDLESS = ("serving", "notebook")
 """Classes whose pods do not end by themselves."""
 
@@ -88,6 +90,11 @@ def short_of(plan: Plan) -> list[PodGroup]:
     return [group for group in plan.pods if group.verdict in ("waiting", "refused") and group.code in SHORT]
 
 
+def unweighed(plan: Plan) -> int:
+    """Count of pods, each the first of its shape, that wait beyond those that are weighed."""
+    return max(0, len(short_of(plan)) - WEIGHED)
+
+
 def give_way(
     plan: Plan,
     view: ClusterView,
@@ -99,9 +106,9 @@ def give_way(
     *,
     consenting: bool = False,
 ) -> list[GiveWay]:
-    """For the first pod of each shape that waits so, or the one that is ``named`` (by namespace and name, name or uid),
-    each running pod whose place would do; those that could give way first. ``consenting``: only those who consent,
-    and only where the wait does not pass by itself.
+    """For the first pod of each shape that waits so (``WEIGHED`` of them), or the one that is ``named`` (by namespace
+    and name, name or uid), each running pod whose place would do; those that could give way first. ``consenting``:
+    only those who consent and are of a lower priority, and only where the wait does not pass by itself.
     """
     pods = _short_pods(plan, view, named, consenting)
     if not pods:
@@ -111,11 +118,16 @@ def give_way(
     places = sorted(
         _places(view.nodes, prices, lengths), key=lambda one: (one.priority, one.gpus, one.name, one.node.name)
     )
-    found = []
+    offered = [place for place in places if not consenting or _place_consents(place, policy)]
+    if not offered:
+        return []
+    line, found = sorted(pod.shape.priority for pod in view.pending), []
     for group, pod in pods:
-        hold = [place for place in places if place.holds(pod.shape, allowed)]
-        able = islice((one for one in hold if not consenting or _place_consents(one, policy)), MOST)
-        needs, turns = lengths.of_waiting(pod), _Turns(hold, view.pending, pod)
+        lower = (one for one in offered if not consenting or one.priority < pod.shape.priority)
+        able = list(islice((one for one in lower if one.holds(pod.shape, allowed)), MOST))
+        if not able:
+            continue
+        needs, turns = lengths.of_waiting(pod), _Turns(places, line, pod, allowed)
         pairs = [_weighed(pod, group.why, place, needs, turns.queue_at(place), policy) for place in able]
         found += sorted(pairs, key=lambda one: (not one.give_way, one.preempting_usd or Decimal(0), one.running))
     return found
@@ -124,12 +136,13 @@ def give_way(
 def _short_pods(plan: Plan, view: ClusterView, named: str, consenting: bool) -> list[tuple[PodGroup, PodDemand]]:
     """The first pod of each group that waits so; ``consenting``: but for waits that pass by themselves."""
     waiting = {pod.uid: pod for pod in view.pending if not named or named in (pod.full_name, pod.name, pod.uid)}
-    return [
+    found = [
         (group, pod)
         for group in short_of(plan)
         if not (consenting and group.code in PASSES)
         and (pod := next((waiting[uid] for uid in group.uids if uid in waiting), None)) is not None
     ]
+    return found if len(found) <= WEIGHED else sorted(found, key=lambda one: -one[1].shape.priority)[:WEIGHED]
 
 
 class _Lengths:
@@ -194,22 +207,28 @@ class _Place(NamedTuple):
     left: TimeLeft | None  # How long they still run; None where nothing says so.
     unsaved_s: Seconds  # Seconds of work that would be done again.
     price: UsdPerHour | None  # Dollars an hour of the node; None where not known.
+    devices: Sequence[int]  # Free thousandths of the node's devices once these are gone.
+    slices: Mapping[str, int]  # Its free slices then.
 
     def holds(self, wanted: PodShape, allowed: Allowed) -> bool:
         """True where the node would hold a pod of the shape once these are gone."""
-        if not allowed(wanted, self.room):
-            return False
         node = self.node
-        devices, slices = list(node.devices), dict(node.slices)
-        for gpu in (pod.gpu for pod in self.pods if pod.gpu is not None):
-            if gpu.resource != node.resource:
-                slices[gpu.resource] = slices.get(gpu.resource, 0) + gpu.count
-                continue
-            for _ in range(gpu.count):
-                taken = [n for n, free in enumerate(devices) if free + gpu.milli <= MILLI_PER_GPU]
-                if taken:
-                    devices[min(taken, key=lambda n: devices[n])] += gpu.milli
-        return pods_that_fit(wanted, node.resource, devices, slices, node.room or node.free) > 0
+        fits = pods_that_fit(wanted, node.resource, self.devices, self.slices, node.room or node.free) > 0
+        return fits and allowed(wanted, self.room)
+
+
+def _without(node: Node, pods: Iterable[BoundPod]) -> tuple[list[int], dict[str, int]]:
+    """Free thousandths of a node's devices, and its free slices, once some of its pods are gone."""
+    devices, slices = list(node.devices), dict(node.slices)
+    for gpu in (pod.gpu for pod in pods if pod.gpu is not None):
+        if gpu.resource != node.resource:
+            slices[gpu.resource] = slices.get(gpu.resource, 0) + gpu.count
+            continue
+        for _ in range(gpu.count):
+            taken = [n for n, free in enumerate(devices) if free + gpu.milli <= MILLI_PER_GPU]
+            if taken:
+                devices[min(taken, key=lambda n: devices[n])] += gpu.milli
+    return devices, slices
 
 
 def _places(nodes: Iterable[Node], prices: Mapping[str, UsdPerHour | None], lengths: _Lengths) -> Iterator[_Place]:
@@ -239,6 +258,7 @@ def _place(
     lengths: _Lengths,
 ) -> _Place:
     left = [lengths.of_running(one) for one in pods]
+    devices, slices = _without(node, pods)
     return _Place(
         node=node,
         room=room,
@@ -251,21 +271,25 @@ def _place(
         left=None if None in left else max((one for one in left if one is not None), key=lambda one: one.p50_s),
         unsaved_s=max(_unsaved_s(one, lengths) for one in together),
         price=price,
+        devices=devices,
+        slices=slices,
     )
 
 
 class _Turns:
     """When places that would hold a pod come free by themselves, and how many wait beside it for such ones."""
 
-    def __init__(self, places: Sequence[_Place], pending: Iterable[PodDemand], pod: PodDemand) -> None:
-        left = [place.left.p50_s for place in places if place.left is not None]
+    def __init__(self, places: Iterable[_Place], line: Sequence[int], pod: PodDemand, allowed: Allowed) -> None:
+        """``line``: priorities of all pods that wait, ascending."""
+        timed = ((place, place.left) for place in places if place.left is not None)
+        left = [left.p50_s for place, left in timed if place.holds(pod.shape, allowed)]
         self._next_s = min(left, default=float("inf"))
         self._each_s = sum(left) / len(left) ** 2 if left else 0.0  # Places come free one after another.
-        self._others = sorted(one.shape.priority for one in pending if one.uid != pod.uid)
+        self._line, self._own = line, pod.shape.priority
 
     def queue_at(self, place: _Place) -> Queue:
         """The queue for a pod in a place: pods of its priority, or a higher one, that wait already are before it."""
-        ahead = len(self._others) - bisect_left(self._others, place.priority)
+        ahead = len(self._line) - bisect_left(self._line, place.priority) - (self._own >= place.priority)
         return Queue(self._next_s, ahead * self._each_s)
 
 

@@ -4,19 +4,26 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from pilotlight.decide.interruption.give_way import GiveWay, TimeLeft
-from pilotlight.units import cents, human
+from pilotlight.units import cents, count_of, human
 
 SHOWN = 3
 """Running pods that are named for one that waits, those that could give way first."""
 
 
-def section(ways: Sequence[GiveWay], shown: int = SHOWN) -> Iterator[str]:
-    """A headed part of a plan."""
+def section(ways: Sequence[GiveWay], shown: int = SHOWN, more: int = 0) -> Iterator[str]:
+    """A headed part of a plan; ``more``: pods that wait so, and are not weighed."""
     yield ""
     consents = any(way.acts for way in ways)
     done = "who consents does, where the pool acts" if consents else "advice: nothing is preempted"
     yield f"Could give way ({done})"
     yield from lines(ways, shown)
+    if more:
+        yield unweighed_line(more)
+
+
+def unweighed_line(more: int) -> str:
+    """Count of the pods that are not weighed, and the command that weighs one."""
+    return f"  {count_of(more, 'pod')} more, of no higher priority, not weighed: pilotlight preempt POD weighs one"
 
 
 def lines(ways: Sequence[GiveWay], shown: int) -> Iterator[str]:
