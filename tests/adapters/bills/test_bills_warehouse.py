@@ -22,7 +22,7 @@ from pilotlight.adapters.bills import athena, bigquery, warehouse
 from pilotlight.adapters.bills.athena import AthenaBills
 from pilotlight.adapters.bills.bigquery import BigQueryBills
 from pilotlight.adapters.bills.focus import FocusBills
-from pilotlight.adapters.bills.focus_query import POOL_TAGS, TEAM_TAGS
+from pilotlight.adapters.bills.focus_columns import POOL_TAGS, TEAM_TAGS
 from pilotlight.codec.policy_file import read_policy
 from pilotlight.connections import bills_at
 from pilotlight.decide.money.bills.bill_scope import Rules

@@ -17,24 +17,22 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pilotlight.adapters.bills.exports import cut_off, digest_of, list_files, local_files
+from pilotlight.adapters.bills.focus_columns import Columns
 from pilotlight.adapters.bills.focus_query import (
     CURRENCY,
     FEW_LINES,
     MOST_KEYS,
     MOST_LINES,
     MOST_NAMES,
-    NAMES,
     OTHERS,
-    VERSION,
     Detail,
     dear_query,
     keys_query,
     node_query,
-    quote_name,
     reach_query,
     sums_query,
-    tags_of_list,
 )
+from pilotlight.adapters.bills.focus_table import open_export, with_missing, with_tags
 from pilotlight.adapters.object_store import Objects
 from pilotlight.decide.money.bills.bill_scope import Rules, join_files, scope_bill
 from pilotlight.decide.money.bills.bill_versions import current_files
@@ -104,9 +102,9 @@ class FocusBills:
                 return msgspec.structs.replace(found, unread=f"cannot be read: {cut.name} is cut off; write it again")
             period = {"start": _plain(start), "end": _plain(end), "nodes": nodes}
             try:
-                columns = _open(db, [list(own.values())])
+                columns = open_export(db, [list(own.values())])
                 missing = tuple(column for column in NEEDED if column not in columns)
-                columns = _with_missing(db, columns, missing)
+                columns = with_tags(db, with_missing(db, columns, missing))
                 room = max(FEW_LINES, MOST_LINES - sum(len(one.lines) for one in read))
                 lines, folded = _lines(db, columns, self._rules, period, room)
                 keys = with_bases(_keys(db, columns, start), lines) if listing.several else {}
@@ -139,7 +137,7 @@ class FocusBills:
                 raise BadInput(f"the bill cannot be read: {cut.name} is cut off; write it again")
             try:
                 versions = _current(db, listing, files, start)
-                columns = _open(db, versions)
+                columns = open_export(db, versions)
                 if missing := [name for name in (*NEEDED, "ResourceId") if name not in columns]:
                     raise BadInput(f"the bill lacks columns: {', '.join(missing)}; export them too")
                 period = {"start": _plain(start), "end": _plain(end)}
@@ -147,7 +145,7 @@ class FocusBills:
                 if found is None or found[0] is None:
                     return NodeBill((), None)
                 period["end"] = datetime(found[0].year, found[0].month, found[0].day)  # noqa: DTZ001  As DuckDB has it.
-                rows = db.execute(node_query(columns, several=len(versions) > 1), period).fetchall()
+                rows = db.execute(node_query(with_tags(db, columns), several=len(versions) > 1), period).fetchall()
             except duckdb.Error as error:
                 raise BadInput(f"the bill {_why_unread(error, files[0])}; look at PILOTLIGHT_BILLS") from None
         if others := sorted({row[2] or "several currencies, none told for machines" for row in rows} - {CURRENCY}):
@@ -173,7 +171,7 @@ class FocusBills:
 
 
 def _lines(
-    db: "duckdb.DuckDBPyConnection", columns: dict[str, str], rules: Rules, period: dict[str, Any], room: int
+    db: "duckdb.DuckDBPyConnection", columns: Columns, rules: Rules, period: dict[str, Any], room: int
 ) -> tuple[tuple[Line, ...], tuple[str, ...]]:
     """The sums of a file, with as much detail as there is room for, and a sentence on what was folded."""
     import duckdb
@@ -203,7 +201,7 @@ def _lines(
     return tuple(lines), folded
 
 
-def _keys(db: "duckdb.DuckDBPyConnection", columns: dict[str, str], start: datetime) -> dict[str, DayKeys]:
+def _keys(db: "duckdb.DuckDBPyConnection", columns: Columns, start: datetime) -> dict[str, DayKeys]:
     """Each day's lines, as they are told apart from another version's."""
     db.execute(keys_query(columns), {"start": _plain(start)})
     days = db.execute("SELECT day, sum(lines), sum(usd), count(*) FROM line GROUP BY day").fetchall()
@@ -229,8 +227,8 @@ def _current(
         own[group[0]] = list(held.values())
         keys: dict[str, DayKeys] = {}
         if held and listing.several:
-            columns = _open(db, [own[group[0]]])
-            keys = _keys(db, _with_missing(db, columns, [one for one in NEEDED if one not in columns]), start)
+            columns = open_export(db, [own[group[0]]])
+            keys = _keys(db, with_missing(db, columns, [one for one in NEEDED if one not in columns]), start)
         read.append(BillFile(word=listing.word, name=group[0], digests=frozenset(held), keys=keys))
     versions, gone, _ = current_files(listing, read)
     db.execute("CREATE TEMP TABLE dropped (day DATE, version INTEGER)")
@@ -246,69 +244,6 @@ def _once(listing: BillListing, name: str, files: Sequence[Path], read: Sequence
     beside = listing.version_of(name)
     seen = {digest for one in read if one.name in beside for digest in one.digests}
     return {digest: file for file in reversed(files) if (digest := digest_of(file)) not in seen}
-
-
-def _open(db: "duckdb.DuckDBPyConnection", versions: Sequence[Sequence[Path]]) -> dict[str, str]:
-    """Make the table ``export`` of files; its columns with their types. A row of several versions knows its own."""
-    names = [str(file) for version in versions for file in version]
-    several = len(versions) > 1
-    packed = [name for name in names if name.endswith(".parquet")]
-    plain = [name for name in names if name not in packed]
-    if packed:
-        _view(db, db.read_parquet(packed, union_by_name=True, filename=several), "packed", as_text=bool(plain))
-    if plain:
-        _view(db, _csv(db, plain, several=several), "plain")
-    tables = [name for name, there in (("packed", packed), ("plain", plain)) if there]
-    db.execute(f"CREATE OR REPLACE VIEW export AS {' UNION ALL BY NAME '.join(f'FROM {name}' for name in tables)}")
-    relation = db.table("export")
-    columns = {name: str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
-    if several:
-        db.execute("CREATE TEMP TABLE versions (file VARCHAR, n INTEGER)")
-        rows = [[str(file), n] for n, version in enumerate(versions) for file in version]
-        db.executemany("INSERT INTO versions VALUES (?, ?)", rows)
-        db.execute("ALTER VIEW export RENAME TO files")
-        db.execute(f"CREATE VIEW export AS SELECT files.*, n AS {VERSION} FROM files JOIN versions ON file = filename")
-    return columns
-
-
-def _with_missing(db: "duckdb.DuckDBPyConnection", columns: dict[str, str], missing: Sequence[str]) -> dict[str, str]:
-    """The columns, and those that no bill can be read without: their lines are in doubt, another file's are not."""
-    if missing:
-        nothing = ", ".join(f"NULL::VARCHAR AS {quote_name(name)}" for name in missing)
-        db.execute("ALTER VIEW export RENAME TO told")
-        db.execute(f"CREATE VIEW export AS SELECT *, {nothing} FROM told")
-    return columns | dict.fromkeys(missing, "VARCHAR")
-
-
-def _view(
-    db: "duckdb.DuckDBPyConnection", rows: "duckdb.DuckDBPyRelation", name: str, *, as_text: bool = False
-) -> None:
-    """Make a view with FOCUS's own names; ``as_text`` with tags as a CSV has them, to stand beside one."""
-    asked = []
-    for column, kind in zip(rows.columns, map(str, rows.types), strict=True):
-        own = NAMES.get(column.replace("_", "").lower(), column)
-        value = quote_name(column)
-        if own == "Tags" and kind == "VARCHAR":
-            value = tags_of_list(value)
-        elif own == "Tags" and as_text and (kind.startswith("MAP") or kind.endswith("[]")):
-            value = f"map_from_entries({value})" if kind.endswith("[]") else value
-            value = f"CAST(to_json({value}) AS VARCHAR)"
-        asked.append(f"{value} AS {quote_name(own)}")
-    rows.project(", ".join(asked)).create_view(name, replace=True)
-
-
-def _csv(db: "duckdb.DuckDBPyConnection", names: Sequence[str], *, several: bool) -> "duckdb.DuckDBPyRelation":
-    return db.read_csv(
-        names,  # type: ignore[arg-type]
-        header=True,
-        all_varchar=True,
-        na_values=["NULL", ""],
-        quotechar='"',
-        escapechar='"',
-        comment="",  # Else a line that begins with # is dropped in silence.
-        union_by_name=True,
-        filename=several,
-    )
 
 
 def _plain(at: datetime) -> datetime:

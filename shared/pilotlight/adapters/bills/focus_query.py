@@ -3,41 +3,31 @@
 Where an export is written again beside the old one, lines are told apart by resource, hour, service and category.
 """
 
-from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from pilotlight.adapters.bills.focus_columns import (
+    POOL_TAGS,
+    TEAM_TAGS,
+    Columns,
+    amount_of,
+    moment_of,
+    number_of,
+    tag_of,
+    text_of,
+)
 from pilotlight.decide.money.bills.bill_scope import Rules
 
 CURRENCY = "USD"
 DAY_US = 86_400_000_000
 VERSION = "pilotlight_version"
 """The column that numbers the versions of an export, the newest highest."""
-TEAM_TAGS = ("pilotlight.dev/team", "team", "Team", "user:team", "user:Team")
-POOL_TAGS = (
-    "pilotlight.dev/pool", "eks:nodegroup-name", "aws:eks:nodegroup-name", "goog-k8s-node-pool-name",
-    "aks-managed-poolName", "karpenter.sh/nodepool",
-)  # fmt: skip
-NAMES = {
-    name.lower(): name
-    for name in (
-        "ConsumedQuantity", "ConsumedUnit", "ListUnitPrice", "PricingCategory", "PricingQuantity", "PricingUnit",
-        "BilledCost", "EffectiveCost", "ListCost", "BillingCurrency", "ServiceName", "SubAccountId", "BillingAccountId",
-        "ChargeCategory", "ChargeClass", "ChargeDescription", "ChargePeriodStart", "ChargePeriodEnd", "ResourceId",
-        "SkuId", "RegionId", "Tags", "CommitmentDiscountId", "CommitmentDiscountStatus",
-    )
-}  # fmt: skip
-"""FOCUS's columns that are read, as exports write them too: in small letters, with and without underscores."""
 _SAYS = ("ResourceId", "ChargeCategory", "ChargeClass")
 """What a line keeps when its export is written again, with its time. Amounts, tags, prices, texts, zones change, and
 services are renamed."""
-_PREFIXES = ("", "user:", "resourceTags/", "resourceTags/user:")
-"""Exports of AWS put these before a tag's key."""
 _SAYS_WHAT = ("SkuId", "SubAccountId", "RegionId")
 """What it is of where no resource is told."""
 
 Detail = Literal["all", "names", "least"]
-Columns = Mapping[str, str]
-"""The export's columns with their types."""
 
 
 MOST_LINES = 100_000
@@ -64,7 +54,7 @@ def sums_query(columns: Columns, rules: Rules, detail: Detail = "all") -> str:
     """
     scope = rules.scope
     wanted = {key: value.replace("{cluster}", rules.cluster) for key, value in (scope.tags if scope else {}).items()}
-    tags = ", ".join(_as_wanted(_tag(columns, (key,)), value) for key, value in wanted.items())
+    tags = ", ".join(_as_wanted(tag_of(columns, (key,)), value) for key, value in wanted.items())
     instance = _instance(columns)
     source, names = "charge", ""
     if detail != "all":
@@ -72,17 +62,18 @@ def sums_query(columns: Columns, rules: Rules, detail: Detail = "all") -> str:
     return f"""
         CREATE OR REPLACE TEMP TABLE sums AS
         WITH charge AS (SELECT
-            TRY_CAST("BilledCost" AS DECIMAL(38, 15)) AS usd,
-            {_moment(columns, "ChargePeriodStart")} AS since,
-            {_moment(columns, "ChargePeriodEnd")} AS until,
-            COALESCE({_text(columns, "BillingCurrency")}, '') AS currency,
+            {number_of(columns, "BilledCost")} AS usd,
+            {moment_of(columns, "ChargePeriodStart")} AS since,
+            {moment_of(columns, "ChargePeriodEnd")} AS until,
+            COALESCE({text_of(columns, "BillingCurrency")}, '') AS currency,
             {_named(columns)},
             [{tags}]::VARCHAR[] AS tags,
-            COALESCE({_text(columns, "ChargeCategory")}, 'Usage') = 'Usage' AS usage,
-            COALESCE(regexp_matches({_text(columns, "ChargeDescription")}, '(?i)data transfer|egress'), false) AS egress
-            , CASE WHEN $nodes::VARCHAR[] IS NULL OR list_contains($nodes::VARCHAR[], {instance}) THEN {instance}
+            COALESCE({text_of(columns, "ChargeCategory")}, 'Usage') = 'Usage' AS usage,
+            COALESCE(regexp_matches({text_of(columns, "ChargeDescription")}, '(?i)data transfer|egress'), false)
+                AS egress,
+            CASE WHEN $nodes::VARCHAR[] IS NULL OR list_contains($nodes::VARCHAR[], {instance}) THEN {instance}
                 ELSE '' END AS instance,
-            {_amount(columns, "EffectiveCost")} AS effective, {_amount(columns, "ListCost")} AS listed,
+            {amount_of(columns, "EffectiveCost")} AS effective, {amount_of(columns, "ListCost")} AS listed,
             {_commitment(columns)} AS commitment, {_odd(columns)} AS odd
         FROM export)
         SELECT CAST(since AS DATE) AS day, team, pool, service, account, payer, tags, currency,
@@ -105,11 +96,11 @@ def dear_query(columns: Columns) -> str:
 
 def _named(columns: Columns) -> str:
     named = {
-        "team": _tag(columns, TEAM_TAGS, blank=False),
-        "pool": _tag(columns, POOL_TAGS, blank=False),
-        "service": _text(columns, "ServiceName"),
-        "account": _text(columns, "SubAccountId"),
-        "payer": _text(columns, "BillingAccountId"),
+        "team": tag_of(columns, TEAM_TAGS, blank=False),
+        "pool": tag_of(columns, POOL_TAGS, blank=False),
+        "service": text_of(columns, "ServiceName"),
+        "account": text_of(columns, "SubAccountId"),
+        "payer": text_of(columns, "BillingAccountId"),
     }
     return ", ".join(f"COALESCE({value}, '') AS {name}" for name, value in named.items())
 
@@ -143,23 +134,23 @@ def keys_query(columns: Columns) -> str:
     Where no resource is told, lines of a hash are alike in their dollars alone. Exports write one resource in small
     letters and in capitals, and a machine with its ARN and without.
     """
-    said = [f"lower(COALESCE({_text(columns, name)}, ''))" for name in _SAYS]
+    said = [f"lower(COALESCE({text_of(columns, name)}, ''))" for name in _SAYS]
     said[0] = rf"regexp_replace({said[0]}, '^arn:.*/(i-[0-9a-f]{{8,17}})$', '\1')"
-    told = [_text(columns, name) for name in _SAYS_WHAT if name in columns]
-    resource = f"NULLIF({_text(columns, 'ResourceId')}, '')"
-    of = f"regexp_replace({_text(columns, 'ChargeDescription')}, '[0-9.,]+', '', 'g')"
-    of = f"COALESCE(NULLIF({_text(columns, 'SkuId')}, ''), {of})"
+    told = [text_of(columns, name) for name in _SAYS_WHAT if name in columns]
+    resource = f"NULLIF({text_of(columns, 'ResourceId')}, '')"
+    of = f"regexp_replace({text_of(columns, 'ChargeDescription')}, '[0-9.,]+', '', 'g')"
+    of = f"COALESCE(NULLIF({text_of(columns, 'SkuId')}, ''), {of})"
     what = f"NULLIF(concat_ws('|', {', '.join(told)}), '')" if told else "NULL"
-    otherwise = "''" if "ResourceId" in columns else f"COALESCE({_text(columns, 'BilledCost')}, '')"
+    otherwise = "''" if "ResourceId" in columns else f"COALESCE({text_of(columns, 'BilledCost')}, '')"
     said.append(f"CASE WHEN {resource} IS NULL THEN COALESCE({what}, {otherwise}) ELSE '' END")
-    since = _moment(columns, "ChargePeriodStart")
+    since = moment_of(columns, "ChargePeriodStart")
     return f"""
         CREATE OR REPLACE TEMP TABLE line AS
         SELECT *, CASE WHEN usd <> 0 THEN hash(usd) % 65535 + 1 ELSE 0 END AS sum,
             CASE WHEN bare THEN sum WHEN what IS NULL THEN 0 ELSE what % 65535 + 1 END AS of
         FROM (SELECT CAST({since} AS DATE) AS day, hash(epoch_us({since}), {", ".join(said)}) >> 32 AS key,
-            hash(lower(COALESCE({_text(columns, "ServiceName")}, ''))) >> 48 AS service, count(*) AS lines,
-            sum(TRY_CAST("BilledCost" AS DECIMAL(38, 15))) AS usd,
+            hash(lower(COALESCE({text_of(columns, "ServiceName")}, ''))) >> 48 AS service, count(*) AS lines,
+            sum({number_of(columns, "BilledCost")}) AS usd,
             bool_or({resource} IS NULL) AS bare, bit_xor(CASE WHEN {of} <> '' THEN hash({of}) END) AS what
         FROM export WHERE {since} >= $start GROUP BY ALL)"""
 
@@ -171,28 +162,17 @@ def _as_wanted(tag: str, value: str) -> str:
 
 def _instance(columns: Columns) -> str:
     """The machine that a line is of, as nodes name it: i-0abc alone or at the end of an ARN, or .../instances/NAME."""
-    id = _text(columns, "ResourceId")
+    id = text_of(columns, "ResourceId")
     return (
         f"COALESCE(NULLIF(regexp_extract({id}, '(^|/)(i-[0-9a-f]{{8,17}})$', 2), ''), "
         f"regexp_extract({id}, '/instances/([^/]+)$', 1), '')"
     )
 
 
-def _text(columns: Columns, name: str) -> str:
-    return f'CAST("{name}" AS VARCHAR)' if name in columns else "NULL"
-
-
-def _amount(columns: Columns, name: str) -> str:
-    """An amount beside the billed one; a line that lacks it has what is billed, where others tell it."""
-    if name not in columns:
-        return "CAST(NULL AS DECIMAL(38, 15))"
-    return f'COALESCE(TRY_CAST("{name}" AS DECIMAL(38, 15)), TRY_CAST("BilledCost" AS DECIMAL(38, 15)))'
-
-
 def _odd(columns: Columns) -> str:
     """True for a line of which an amount beside the billed one is told, and no number."""
     told = [
-        f"{_text(columns, name)} <> '' AND {_number(columns, name)} IS NULL"
+        f"{text_of(columns, name)} <> '' AND {number_of(columns, name)} IS NULL"
         for name in ("EffectiveCost", "ListCost")
         if name in columns
     ]
@@ -201,67 +181,12 @@ def _odd(columns: Columns) -> str:
 
 def _commitment(columns: Columns) -> str:
     """What a line is of a commitment discount, as ``BilledDay.commitment``."""
-    status, of = _text(columns, "CommitmentDiscountStatus"), _text(columns, "CommitmentDiscountId")
-    bought = f"{_text(columns, 'ChargeCategory')} = 'Purchase' AND {of} <> ''"
+    status, of = text_of(columns, "CommitmentDiscountStatus"), text_of(columns, "CommitmentDiscountId")
+    bought = f"{text_of(columns, 'ChargeCategory')} = 'Purchase' AND {of} <> ''"
     return (
         f"CASE WHEN {status} = 'Unused' THEN 'unused' WHEN {bought} THEN 'fee' "
         f"WHEN {status} = 'Used' OR {of} <> '' THEN 'used' ELSE '' END"
     )
-
-
-def _moment(columns: Columns, name: str) -> str:
-    """A column as a UTC time without its zone. Text and times with a zone cost a conversion each."""
-    kind = columns[name]
-    if kind.startswith("TIMESTAMP") and "ZONE" not in kind:
-        return f'"{name}"'
-    at = f'TRY_CAST("{name}" AS TIMESTAMPTZ)'
-    if kind == "VARCHAR":  # Without seconds a time is none to DuckDB.
-        whole = f"regexp_replace(\"{name}\", '^(.{{10}}[T ][0-9]{{2}}:[0-9]{{2}})(Z|[+-].*)?$', '\\1:00\\2')"
-        leap = f"regexp_replace(\"{name}\", ':60', ':59')"
-        at = f"COALESCE({at}, TRY_CAST({whole} AS TIMESTAMPTZ), TRY_CAST({leap} AS TIMESTAMPTZ))"
-    return f"make_timestamp(epoch_us({at}))"
-
-
-def _tag(columns: Columns, keys: Sequence[str], *, blank: bool = True) -> str:
-    """The first of some tags that a row has, however its tags are written; or NULL. Of several spellings one that is
-    ``blank`` may stand for none."""
-    flat = [f"CAST({quote_name(name)} AS VARCHAR)" for name in (f"x_{key}" for key in keys) if name in columns]
-    kind = columns.get("Tags", "")
-    flat += _tags_of(kind, [_quoted(f"{prefix}{key}") for key in keys for prefix in _PREFIXES])
-    flat = flat if blank else [f"NULLIF({value}, '')" for value in flat]
-    return f"COALESCE({', '.join(flat)})" if flat else "NULL"
-
-
-def _tags_of(kind: str, names: Sequence[str]) -> list[str]:
-    """Tags of these names, by the type of the column that they all stand in."""
-    if kind.endswith("[]"):
-        key, value = ("tag['key']", "['value']") if kind.startswith("MAP") else ("tag.key", ".value")
-        return [f"CAST(list_filter(\"Tags\", lambda tag: {key} = '{name}')[1]{value} AS VARCHAR)" for name in names]
-    if kind.startswith("MAP"):
-        return [f"CAST(\"Tags\"['{name}'] AS VARCHAR)" for name in names]
-    if kind in ("VARCHAR", "JSON") or kind.startswith("STRUCT"):
-        text = 'to_json("Tags")' if kind.startswith("STRUCT") else 'TRY_CAST("Tags" AS JSON)'
-        return [f"json_extract_string({text}, '$.\"{name}\"')" for name in names]
-    return []
-
-
-def tags_of_list(text: str) -> str:
-    """Tags in text: where they are a list of keys and values, as the object that they come to."""
-    key, value = (
-        f"to_json(COALESCE(json_extract_string(tag, '$.{name}'), json_extract_string(tag, '$.{name.title()}')))"
-        for name in ("key", "value")
-    )
-    each = f"list_transform(json_extract(TRY_CAST({text} AS JSON), '$[*]'), lambda tag: {key} || ':' || {value})"
-    return f"CASE WHEN {text} LIKE '[%' THEN '{{' || list_aggregate({each}, 'string_agg', ',') || '}}' ELSE {text} END"
-
-
-def quote_name(name: str) -> str:
-    """A column's name in a query."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _quoted(text: str) -> str:
-    return text.replace("'", "''").replace("\\", "").replace('"', "")
 
 
 def node_query(columns: Columns, *, several: bool) -> str:
@@ -272,31 +197,31 @@ def node_query(columns: Columns, *, several: bool) -> str:
     where = "since >= $start AND since < $end AND instance <> ''"
     if several:
         where += f" AND (CAST(since AS DATE), {VERSION}) NOT IN (SELECT (day, version) FROM dropped)"
-    unit = f"lower(COALESCE({_text(columns, 'PricingUnit')}, {_text(columns, 'ConsumedUnit')}))"
-    quantity = ", ".join(_number(columns, name, 19, 9) for name in ("PricingQuantity", "ConsumedQuantity"))
-    covered = (
-        f"{_text(columns, 'CommitmentDiscountStatus')} = 'Used' OR {_text(columns, 'PricingCategory')} = 'Committed'"
-    )
+    unit = f"lower(COALESCE({text_of(columns, 'PricingUnit')}, {text_of(columns, 'ConsumedUnit')}))"
+    quantity = ", ".join(number_of(columns, name, 19, 9) for name in ("PricingQuantity", "ConsumedQuantity"))
+    priced = text_of(columns, "PricingCategory")
+    covered = f"{text_of(columns, 'CommitmentDiscountStatus')} = 'Used' OR {priced} = 'Committed'"
     return f"""
         WITH {_paid(columns)},
         charge AS (SELECT
-            TRY_CAST("BilledCost" AS DECIMAL(38, 15)) AS usd,
-            {_moment(columns, "ChargePeriodStart")} AS since,
-            {_moment(columns, "ChargePeriodEnd")} AS until,
+            {number_of(columns, "BilledCost")} AS usd,
+            {moment_of(columns, "ChargePeriodStart")} AS since,
+            {moment_of(columns, "ChargePeriodEnd")} AS until,
             {_instance(columns)} AS instance,
-            COALESCE({_tag(columns, POOL_TAGS)}, '') AS pool,
+            COALESCE({tag_of(columns, POOL_TAGS)}, '') AS pool,
             {_CURRENCY_PAID} AS currency,
-            COALESCE({_text(columns, "ChargeCategory")}, 'Usage') AS category,
-            COALESCE(regexp_matches({_text(columns, "ChargeDescription")}, '(?i)data transfer|egress'), false) AS moved,
+            COALESCE({text_of(columns, "ChargeCategory")}, 'Usage') AS category,
+            COALESCE(regexp_matches({text_of(columns, "ChargeDescription")}, '(?i)data transfer|egress'), false)
+                AS moved,
             COALESCE({covered}, false) AS covered,
-            COALESCE({_text(columns, "PricingCategory")} = 'Dynamic', false) AS spot,
+            COALESCE({priced} = 'Dynamic', false) AS spot,
             CASE WHEN {unit} IN ('hours', 'hour', 'hrs', 'hr', 'h') THEN 3600
                 WHEN {unit} IN ('minutes', 'minute', 'min') THEN 60
                 WHEN {unit} IN ('seconds', 'second', 's') THEN 1 WHEN {unit} IS NOT NULL THEN 0 END AS unit_s,
             COALESCE({quantity}) AS quantity,
-            {_number(columns, "ListUnitPrice", 19, 9)} AS price,
-            {_number(columns, "ListCost")} AS listed,
-            {_number(columns, "EffectiveCost")} AS effective
+            {number_of(columns, "ListUnitPrice", 19, 9)} AS price,
+            {number_of(columns, "ListCost")} AS listed,
+            {number_of(columns, "EffectiveCost")} AS effective
             {", " + VERSION if several else ""}
         FROM paid_export),
         own AS (SELECT *,
@@ -324,8 +249,8 @@ one where they tell several."""
 
 def _paid(columns: Columns) -> str:
     """The currencies of each who pays, and the export's lines with these and their own."""
-    told = f"NULLIF(upper(trim({_text(columns, 'BillingCurrency')})), '')"
-    payer = f"COALESCE({_text(columns, 'BillingAccountId')}, '')"
+    told = f"NULLIF(upper(trim({text_of(columns, 'BillingCurrency')})), '')"
+    payer = f"COALESCE({text_of(columns, 'BillingAccountId')}, '')"
     return f"""paid AS (SELECT {payer} AS payer, min({told}) AS least, max({told}) AS most
             FROM export WHERE {told} IS NOT NULL GROUP BY 1),
         paid_export AS (SELECT export.*, {told} AS told, least, most FROM export LEFT JOIN paid ON payer = {payer})"""
@@ -335,13 +260,8 @@ def reach_query(columns: Columns) -> str:
     """The end of the latest usage of at most a day from ``$start`` to ``$end``."""
     return f"""
         WITH charge AS (SELECT
-            {_moment(columns, "ChargePeriodStart")} AS since, {_moment(columns, "ChargePeriodEnd")} AS until,
-            COALESCE({_text(columns, "ChargeCategory")}, 'Usage') = 'Usage' AS usage
+            {moment_of(columns, "ChargePeriodStart")} AS since, {moment_of(columns, "ChargePeriodEnd")} AS until,
+            COALESCE({text_of(columns, "ChargeCategory")}, 'Usage') = 'Usage' AS usage
         FROM export)
         SELECT max(until) FROM charge
         WHERE usage AND since >= $start AND since < $end AND epoch_us(until) - epoch_us(since) <= {DAY_US}"""
-
-
-def _number(columns: Columns, name: str, width: int = 38, places: int = 15) -> str:
-    kind = f"DECIMAL({width}, {places})"
-    return f'TRY_CAST("{name}" AS {kind})' if name in columns else f"CAST(NULL AS {kind})"

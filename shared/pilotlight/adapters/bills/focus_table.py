@@ -1,0 +1,88 @@
+"""The table ``export`` of a FOCUS export's files in DuckDB: FOCUS's own names, versions numbered, tags' keys known."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pilotlight.adapters.bills.focus_columns import NAMES, Columns, quote_name, tag_keys_query, tags_of_list
+from pilotlight.adapters.bills.focus_query import VERSION
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+def open_export(db: "duckdb.DuckDBPyConnection", versions: Sequence[Sequence[Path]]) -> Columns:
+    """Make the table ``export`` of files; its columns with their types. A row of several versions knows its own."""
+    names = [str(file) for version in versions for file in version]
+    several = len(versions) > 1
+    packed = [name for name in names if name.endswith(".parquet")]
+    plain = [name for name in names if name not in packed]
+    if packed:
+        _view(db, db.read_parquet(packed, union_by_name=True, filename=several), "packed", as_text=bool(plain))
+    if plain:
+        _view(db, _csv(db, plain, several=several), "plain")
+    tables = [name for name, there in (("packed", packed), ("plain", plain)) if there]
+    db.execute(f"CREATE OR REPLACE VIEW export AS {' UNION ALL BY NAME '.join(f'FROM {name}' for name in tables)}")
+    relation = db.table("export")
+    columns = Columns((name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True))
+    if several:
+        db.execute("CREATE TEMP TABLE versions (file VARCHAR, n INTEGER)")
+        rows = [[str(file), n] for n, version in enumerate(versions) for file in version]
+        db.executemany("INSERT INTO versions VALUES (?, ?)", rows)
+        db.execute("ALTER VIEW export RENAME TO files")
+        db.execute(f"CREATE VIEW export AS SELECT files.*, n AS {VERSION} FROM files JOIN versions ON file = filename")
+    return columns
+
+
+def with_missing(db: "duckdb.DuckDBPyConnection", columns: Columns, missing: Sequence[str]) -> Columns:
+    """The columns, and those that no bill can be read without: their lines are in doubt, another file's are not."""
+    if missing:
+        nothing = ", ".join(f"NULL::VARCHAR AS {quote_name(name)}" for name in missing)
+        db.execute("ALTER VIEW export RENAME TO told")
+        db.execute(f"CREATE VIEW export AS SELECT *, {nothing} FROM told")
+    return Columns(columns | dict.fromkeys(missing, "VARCHAR"))
+
+
+def with_tags(db: "duckdb.DuckDBPyConnection", columns: Columns) -> Columns:
+    """The columns that know which keys their tags have."""
+    if asked := tag_keys_query(columns):
+        columns.tags = frozenset(key for (key,) in db.execute(asked).fetchall())
+    return columns
+
+
+def _view(
+    db: "duckdb.DuckDBPyConnection", rows: "duckdb.DuckDBPyRelation", name: str, *, as_text: bool = False
+) -> None:
+    """Make a view with FOCUS's own names; ``as_text`` with tags as a CSV has them, to stand beside one."""
+    asked = []
+    for column, kind in zip(rows.columns, map(str, rows.types), strict=True):
+        own = NAMES.get(column.replace("_", "").lower(), column)
+        value = quote_name(column)
+        if own == "Tags" and kind == "VARCHAR":
+            value = tags_of_list(value)
+        elif own == "Tags" and as_text and (kind.startswith("MAP") or kind.endswith("[]")):
+            value = f"map_from_entries({value})" if kind.endswith("[]") else value
+            value = f"CAST(to_json({value}) AS VARCHAR)"
+        asked.append(f"{value} AS {quote_name(own)}")
+    rows.project(", ".join(asked)).create_view(name, replace=True)
+
+
+def _csv(db: "duckdb.DuckDBPyConnection", names: Sequence[str], *, several: bool) -> "duckdb.DuckDBPyRelation":
+    told = {"header": True, "na_values": ["NULL", ""], "quotechar": '"', "escapechar": '"', "filename": several}
+    told["comment"] = ""  # Else a line that begins with # is dropped in silence.
+    found = {} if several else {repr(one): one for one in (_dialect(db, name) for name in names)}
+    alike = next(iter(found.values())) if len(found) == 1 else None
+    if alike is None:
+        return db.read_csv(names, all_varchar=True, union_by_name=True, **told)  # type: ignore[arg-type]
+    columns, delimiter = alike
+    kinds = dict.fromkeys(columns, "VARCHAR")
+    return db.read_csv(names, auto_detect=False, columns=kinds, delimiter=delimiter, **told)  # type: ignore[arg-type]
+
+
+def _dialect(db: "duckdb.DuckDBPyConnection", name: str) -> tuple[list[str], str] | None:
+    """The columns of a text file and what stands between them, found out once: DuckDB would look again at each use.
+    None for a file that does not begin with its header."""
+    asked = """SELECT Columns, Delimiter, SkipRows, HasHeader
+        FROM sniff_csv($name, all_varchar=true, header=true, quote='"', escape='"', comment='')"""
+    columns, delimiter, skipped, headed = db.execute(asked, {"name": name}).fetchall()[0]
+    return ([one["name"] for one in columns], delimiter) if headed and not skipped else None
