@@ -40,7 +40,8 @@ def amount_of(columns: Columns, name: str) -> str:
 
 
 def moment_of(columns: Columns, name: str) -> str:
-    """A column as a UTC time without its zone. Text and times with a zone cost a conversion each."""
+    """A column as a UTC time without its zone. Text and times with a zone cost a conversion each: text in UTC, to the
+    second, is read without one."""
     kind = columns[name]
     if kind.startswith("TIMESTAMP") and "ZONE" not in kind:
         return f'"{name}"'
@@ -49,6 +50,9 @@ def moment_of(columns: Columns, name: str) -> str:
         whole = f"regexp_replace(\"{name}\", '^(.{{10}}[T ][0-9]{{2}}:[0-9]{{2}})(Z|[+-].*)?$', '\\1:00\\2')"
         leap = f"regexp_replace(\"{name}\", ':60', ':59')"
         at = f"COALESCE({at}, TRY_CAST({whole} AS TIMESTAMPTZ), TRY_CAST({leap} AS TIMESTAMPTZ))"
+        plain = f"\"{name}\"[17] = ':' AND (length(\"{name}\") = 19 OR \"{name}\"[20:] = 'Z')"
+        utc = f'CASE WHEN {plain} THEN TRY_CAST("{name}" AS TIMESTAMP) END'
+        return f"COALESCE({utc}, make_timestamp(epoch_us({at})))"
     return f"make_timestamp(epoch_us({at}))"
 
 
