@@ -196,9 +196,12 @@ def _lines(
             f"the bill has more than {MOST_LINES:,} groups of lines: {MOST_NAMES:,} teams, services and accounts keep "
             f"their names, the others are {OTHERS}; {cents((usd and usd[0]) or Decimal(0))} is of no team by name",
         )
-    found = (Line(*row) for row in db.execute("FROM sums ORDER BY ALL").fetchall())
-    lines = (one._replace(tags=tuple(one.tags), reach=one.reach and one.reach.replace(tzinfo=UTC)) for one in found)
-    return tuple(lines), folded
+    return tuple(map(_line, db.execute("FROM sums ORDER BY ALL").fetchall())), folded
+
+
+def _line(row: tuple[Any, ...]) -> Line:
+    reach = row[11] and row[11].replace(tzinfo=UTC)
+    return Line._make((*row[:6], tuple(row[6]), *row[7:11], reach, *row[12:]))
 
 
 def _keys(db: "duckdb.DuckDBPyConnection", columns: Columns, start: datetime) -> dict[str, DayKeys]:

@@ -50,7 +50,7 @@ def moment_of(columns: Columns, name: str) -> str:
         whole = f"regexp_replace(\"{name}\", '^(.{{10}}[T ][0-9]{{2}}:[0-9]{{2}})(Z|[+-].*)?$', '\\1:00\\2')"
         leap = f"regexp_replace(\"{name}\", ':60', ':59')"
         at = f"COALESCE({at}, TRY_CAST({whole} AS TIMESTAMPTZ), TRY_CAST({leap} AS TIMESTAMPTZ))"
-        plain = f"\"{name}\"[17] = ':' AND (length(\"{name}\") = 19 OR \"{name}\"[20:] = 'Z')"
+        plain = f'"{name}"[17] = \':\' AND (length("{name}") = 19 OR "{name}"[20:] = \'Z\')'
         utc = f'CASE WHEN {plain} THEN TRY_CAST("{name}" AS TIMESTAMP) END'
         return f"COALESCE({utc}, make_timestamp(epoch_us({at})))"
     return f"make_timestamp(epoch_us({at}))"

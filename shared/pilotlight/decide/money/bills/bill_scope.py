@@ -20,7 +20,7 @@ from pilotlight.facts.money.money_policy import BillScope, CurrencyRate
 from pilotlight.facts.workload import Finding
 from pilotlight.units import cents, count_of
 
-ZERO = Decimal(0)
+ZERO, ONE = Decimal(0), Decimal(1)
 DOLLARS = "USD"
 LATE = timedelta(days=7)
 """A service that is so far behind the others has no usage any more; one that is less far is late, and waited for."""
@@ -49,6 +49,13 @@ class Rules(NamedTuple):
     pools: Mapping[str, str] = {}
 
 
+class _Counted(NamedTuple):
+    line: Line
+    share: Decimal  # Of it that is the cluster's.
+    rate: Decimal  # Dollars of one unit of its currency.
+    amount: Decimal  # In its currency.
+
+
 def scope_bill(source: str, lines: Sequence[Line], rules: Rules, end: datetime, *, dropped: int = 0) -> Bill:
     """The cluster's bill of lines up to ``end``. ``dropped`` says how many files were not read: they are replaced."""
     lines = _with_currencies(lines)
@@ -57,10 +64,15 @@ def scope_bill(source: str, lines: Sequence[Line], rules: Rules, end: datetime, 
     ties = [(line, _tie(line, rules, tagged=tagged)) for line in lines]
     shares = {"own": Decimal(1), "shared": rules.scope.shared if rules.scope else ZERO, "other": ZERO}
     mine = [(line, shares[tie]) for line, tie in ties if shares[tie] > 0]
-    counted = [(line, share, usd) for line, share in mine if (usd := _usd(line, rules.rates)) is not None]
-    uncounted = [line for line, _ in mine if _usd(line, rules.rates) is None]
+    rated = [(line, share, _rate(line, rules.rates)) for line, share in mine]
+    counted = [
+        _Counted(line, share, rate, line.amount)
+        for line, share, rate in rated
+        if line.amount is not None and rate is not None
+    ]
+    uncounted = [line for line, _, rate in rated if line.amount is None or rate is None]
     left_out = [line for line, tie in ties if tie == "shared" and not shares[tie]]
-    days = tuple(_day(line, share, rules) for line, share, _ in counted)
+    days = tuple(_day(one, rules) for one in counted)
     nobody = (_finding("no line is this cluster's: check bill in its policy"),) if lines and not mine else ()
     return Bill(
         source=source,
@@ -86,7 +98,7 @@ def _with_currencies(lines: Sequence[Line]) -> list[Line]:
         of = told.get(line.payer, every)
         return line.currency.strip() or (next(iter(of)) if len(of) == 1 else "")
 
-    return [line._replace(currency=known(line)) for line in lines]
+    return [line if (code := known(line)) == line.currency else line._replace(currency=code) for line in lines]
 
 
 def _tie(line: Line, rules: Rules, *, tagged: bool) -> Tie:
@@ -115,22 +127,20 @@ def _rate(line: Line, rates: Sequence[CurrencyRate]) -> Decimal | None:
         return None
     currency = line.currency.strip().upper()
     if currency == DOLLARS:
-        return Decimal(1)
+        return ONE
     known = [one for one in rates if one.currency == currency and one.date <= line.day.isoformat()]
     return max(known, key=lambda one: one.date).usd if known else None
 
 
-def _day(line: Line, share: Decimal, rules: Rules) -> BilledDay:
+def _day(one: _Counted, rules: Rules) -> BilledDay:
     """The day of a line that can be counted. A share of a machine is no machine's."""
-    rate = _rate(line, rules.rates)
+    line, share = one.line, one.share
     assert line.day is not None
-    assert line.amount is not None
-    assert rate is not None
     return BilledDay(
         day=line.day,
-        usd=line.amount * rate * share,
-        list_usd=None if line.listed is None else line.listed * rate * share,
-        effective_usd=None if line.effective is None else line.effective * rate * share,
+        usd=one.amount * one.rate * share,
+        list_usd=None if line.listed is None else line.listed * one.rate * share,
+        effective_usd=None if line.effective is None else line.effective * one.rate * share,
         commitment=line.commitment,
         team=line.team,
         pool=rules.pools.get(line.pool, line.pool),
@@ -151,13 +161,14 @@ def sum_rows(rows: Iterable[BilledDay]) -> tuple[BilledDay, ...]:
     return tuple(sums.values())
 
 
-def _horizon(lines: Iterable[tuple[Line, Decimal, Decimal]], end: datetime) -> datetime | None:
+def _horizon(lines: Iterable[_Counted], end: datetime) -> datetime | None:
     """Reach of the bill: every service of every account that goes on is in it up to there."""
     reach: dict[tuple[str, str], datetime] = {}
     sums: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
-    for line, _, usd in lines:
+    for one in lines:
+        line = one.line
         key = line.service, line.account or line.payer
-        sums[key] += abs(usd)
+        sums[key] += abs(one.amount * one.rate)
         if line.reach is not None:
             reach[key] = max(reach.get(key, line.reach), line.reach)
     if not reach:
