@@ -19,7 +19,7 @@ from pilotlight.codec.kubernetes.karpenter_objects import HANDED_BACK, GatedNode
 from pilotlight.codec.kubernetes.node_claims import SHORT, ClaimEvent, node_claim
 from pilotlight.codec.kubernetes.nodes.gpu_models import instance_id
 from pilotlight.codec.kubernetes.pages import Listing, ListOf, listing
-from pilotlight.errors import BadRequest, Busy, Denied, Forbidden, PilotlightError, Unavailable, Unsure
+from pilotlight.errors import BadRequest, Busy, Conflict, Denied, Forbidden, PilotlightError, Retry, Unavailable, Unsure
 from pilotlight.facts.labels import POOL
 from pilotlight.facts.money.gates import LIMITED
 from pilotlight.facts.nodes.pool_state import (
@@ -133,12 +133,22 @@ class KarpenterPools:
                     raise Busy(f"NodeClaim {name} has changed since it was read: look again")
 
     def _create(self, body: Mapping[str, Any], gate: Gate, *, first: bool) -> None:
-        """Ask for one. What is there by that name was asked for by this very step."""
+        """Ask for one. What is there by that name was asked for by this very step: a 409 without it made nothing."""
         assert self._api is not None
+        name = body["metadata"]["name"]
         try:
-            self._api.change("POST", f"{GROUP}/nodeclaims", body, gate)
+            if not self._api.change("POST", f"{GROUP}/nodeclaims", body, gate) and not self._is_there(name):
+                raise Conflict(f"POST of NodeClaim {name}: 409, and it is not there: see who answers so, a webhook?")
         except PilotlightError as no:
             raise no if first else Unsure(f"some of it was asked for: {no}") from None
+
+    def _is_there(self, name: str) -> bool:
+        """Whether one that was asked for is there, whoever took its label off."""
+        try:
+            page = self._list("nodeclaims", _CLAIMS, fieldSelector=f"metadata.name={name}")
+            return bool(page.items or page.unread)
+        except (Denied, Retry) as no:
+            raise Unsure(f"NodeClaim {name} may be there: {no}") from None
 
     def _called(self, pool: str) -> str:
         rules = self._pools.get(pool)

@@ -25,13 +25,20 @@ class Booting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AskedNode(msgspec.Struct, frozen=True, kw_only=True):
-    """One node as it was asked for, by a name of ours. Gone before it ``joined``, and not by us, it was refused."""
+    """One node as it was asked for, by a name of ours; or several, by their one request.
+
+    Gone before it ``joined``, and not by us, it was refused.
+    """
 
     name: str
     instance: str = ""  # Empty until its cloud has made it.
     made_at: datetime | None = None  # None until then.
     zone: str = ""
     joined: bool = False
+
+    def is_called(self, name: str) -> bool:
+        """True for its name, its instance, and each node ``NAME.N`` of a request."""
+        return bool(name) and (name in (self.name, self.instance) or name.startswith(f"{self.name}."))
 
 
 Reason = Literal["no-capacity", "quota", "other"]

@@ -10,7 +10,7 @@ from small_cloud import world
 
 from pilotlight.adapters.cluster.kubernetes.transport import Missing
 from pilotlight.adapters.pools.karpenter import KarpenterPools
-from pilotlight.errors import BadRequest, Denied, Forbidden, Unavailable, Unsure
+from pilotlight.errors import BadRequest, Conflict, Denied, Forbidden, Unavailable, Unsure
 from pilotlight.facts.nodes.pool_state import AskedNode, InstanceState, PoolState
 from pilotlight.facts.policy import PoolPolicy
 
@@ -103,6 +103,17 @@ def test_an_answer_that_is_lost_is_unsure(here: Here, what: Any) -> None:
         pools.grow("one", 1, token="step-1")
     assert len(server.lines(POST)) == 1
     assert state(pools).desired == len(server.claims()) == (what in ("cut", "truncated", "not json"))
+
+
+def test_a_conflict_without_a_claim_of_that_name_made_nothing(here: Here) -> None:
+    """Somebody else answers 409, a webhook say: it is no lost answer; where claims may not be read it may be one."""
+    server, pools = here
+    server.fail(409, on=POST, times=2)
+    with pytest.raises(Conflict, match="409, and it is not there"):
+        pools.grow("one", 1, token="step-1")
+    server.fail(403, on=f"GET .*{CLAIMS}", skip=1, times=9)
+    with pytest.raises(Unsure, match="may be there"):
+        pools.grow("one", 1, token="step-1")
 
 
 def test_what_fails_after_the_first_of_several_is_unsure(here: Here) -> None:

@@ -31,6 +31,11 @@ class PoolLook(NamedTuple):
     every: Sequence[Seen]
     unread: Sequence[PilotlightError] = ()
 
+    @property
+    def whole(self) -> bool:
+        """True where nothing is unread, and no list lags behind its group's size."""
+        return not self.unread and all(len(seen.instances) >= seen.size for seen in self.every)
+
 
 def state_at(name: str, pool: NodePool, look: PoolLook, no: Closed | None, now: datetime) -> PoolState:
     """A pool at a moment, by the policy's name of it; ``no`` is why nothing is bought in it."""
