@@ -282,9 +282,9 @@ BUGS = {
         test="tests/adapters/pools/gke/test_gke_reservations.py::test_a_full_reservation_is_not_asked_for_what_it_has_not",
     ),
     "what another hand waits for at GKE is called off": Bug(
-        "adapters.pools.gke.pool_states:is_ours",
-        "is not None",
-        "is not None or True",
+        "adapters.pools.gke.own_names:is_own",
+        "return name.startswith",
+        "return True or name.startswith",
         test="tests/adapters/pools/gke/test_gke_groups.py::test_what_another_hand_made_counts_and_is_not_called_off",
     ),
     "what a group of GKE's takes back is on its way": Bug(

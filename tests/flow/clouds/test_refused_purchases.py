@@ -50,14 +50,16 @@ def known(stage: Stage) -> str:
 
 
 @pytest.mark.parametrize("status", GKE_SAYS)
-def test_a_group_that_is_busy_for_ever_is_asked_six_times_in_half_an_hour(status: int) -> None:
+def test_a_group_that_is_busy_for_ever_is_asked_six_times_in_half_an_hour(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each time was no lost answer: nothing is held for it, and people hear the status and how often it was tried."""
     with on_gke(pools=ONE, budgets=DAY) as (stage, gke):
 
         def refuse(call: Any, asked: Any) -> None:
             raise Refused(status, GKE_SAYS[status], "not now")
 
-        gke._compute_instanceGroupManagers_createInstances = refuse  # type: ignore[attr-defined]
+        monkeypatch.setattr(gke, "_compute_instanceGroupManagers_createInstances", refuse)
         half_an_hour(stage)
         asked = [verb for verb, _ in gke.changes()].count("createInstances")
         assert (2 <= asked <= 6, list(HOLD.scan(stage.deps.state, ""))) == (True, [])

@@ -21,7 +21,8 @@ from pilotlight.adapters.pools.gke.closed import Closed, by_autoscaler, why_clos
 from pilotlight.adapters.pools.gke.google_rest import GoogleRest
 from pilotlight.adapters.pools.gke.groups import Group, Seen, look_at, runs_beside
 from pilotlight.adapters.pools.gke.node_pools import Cluster, NodePool
-from pilotlight.adapters.pools.gke.pool_states import PoolLook, instance_state, is_ours, names, state_at
+from pilotlight.adapters.pools.gke.own_names import is_own, stem
+from pilotlight.adapters.pools.gke.pool_states import PoolLook, instance_state, names, state_at
 from pilotlight.adapters.pools.gke.refusals import Problem, Problems, error_of
 from pilotlight.adapters.pools.gke.reservations import Look, is_bound, paid_of, reservations_of, see_that_there_is_room
 from pilotlight.errors import BadRequest, Busy, Denied, Forbidden, Retry, Unsure
@@ -193,7 +194,7 @@ class GkePools:
 
     def _beside(self, every: Sequence[Seen], instance: str) -> Group | None:
         """The group that an instance was taken out of and beside which it runs; None where it is gone."""
-        ours = (seen.group for seen in every if instance.startswith(f"{seen.base}-"))
+        ours = (seen.group for seen in every if instance.startswith(stem(seen.base)))
         return next((group for group in ours if runs_beside(self._compute, group, instance)), None)
 
     def _read(self) -> Cluster:
@@ -243,7 +244,7 @@ class GkePools:
     def _see_that_it_goes(self, cluster: Cluster, pool: NodePool, look: PoolLook, seen: Seen, instance: str) -> None:
         """Raises while GKE works on a pool, and in one that another scales for what is not of our names."""
         no = self._closed(cluster, pool, look)
-        if no is not None and (no.passes or (no.shared and not is_ours(seen, instance))):
+        if no is not None and (no.passes or (no.shared and not is_own(seen.base, instance))):
             raise (Busy if no.passes else BadRequest)(no.why)
 
     @property

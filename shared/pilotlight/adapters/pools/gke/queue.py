@@ -4,8 +4,6 @@ A request is named by its step, so that what is sent twice asks once. Each of it
 to give back one that waits, or that failed, is to delete the request, for its nodes come together or not at all.
 """
 
-import hashlib
-import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 from urllib.parse import quote
@@ -13,6 +11,7 @@ from urllib.parse import quote
 from msgspec.structs import replace
 
 from pilotlight.adapters.pools.gke.node_pools import NodePool
+from pilotlight.adapters.pools.gke.own_names import is_own, own_name, stem
 from pilotlight.adapters.pools.gke.refusals import SHORT
 from pilotlight.codec.kubernetes.pages import Listing, listing
 from pilotlight.codec.kubernetes.provisioning_requests import ProvisioningRequest, pod_template, provisioning_request
@@ -24,7 +23,6 @@ from pilotlight.ports.clouds import OPEN, Gate, KubernetesApi
 NAMESPACE = "pilotlight"
 REQUESTS = f"/apis/autoscaling.x-k8s.io/v1/namespaces/{NAMESPACE}/provisioningrequests"
 TEMPLATES = f"/api/v1/namespaces/{NAMESPACE}/podtemplates"
-LONGEST_NAME, HASH = 63, 8
 SHORTAGES = frozenset(
     ("ResourcePoolExhausted", "QueuingInfeasibleNoCapacity", "WaitTimeExceeded", "IPSpaceExhausted", "ZoneNotSupported")
 )
@@ -86,7 +84,7 @@ class Queue(NamedTuple):
                 f"the autoscaler of node pool {called} makes at most {most}, and {to} are wanted: its queue would "
                 f"keep them waiting; raise its --total-max-nodes"
             )
-        template = f"{_stem(called)}-{gpus}-gpus"
+        template = f"{stem(called)}-{gpus}-gpus"
         self.api.change("POST", TEMPLATES, pod_template(template, called, gpus), OPEN)
         name = self._name(step)
         if not self.api.change("POST", REQUESTS, provisioning_request(name, called, template, to - size), gate):
@@ -109,7 +107,7 @@ class Queue(NamedTuple):
         return sum(one.nodes for one in self.requests if one.metadata.name == self._name(step))
 
     def _name(self, step: str) -> str:
-        return f"{_stem(self.pool.name)}-{hashlib.sha256(step.encode()).hexdigest()[:HASH]}"
+        return own_name(self.pool.name, step)
 
     def call_off(self, instance: str, gate: Gate) -> None:
         """Delete the request of a node. One that got its nodes meanwhile stays: they are its group's."""
@@ -130,14 +128,14 @@ def _look(api: KubernetesApi, pool: NodePool) -> Sequence[ProvisioningRequest]:
 
     Of one that cannot be read its pool is not known: nothing is bought there.
     """
-    page, ours = api.get(REQUESTS, _REQUESTS), re.compile(rf"{re.escape(_stem(pool.name))}-[0-9a-f]{{{HASH}}}")
+    page = api.get(REQUESTS, _REQUESTS)
     for odd in page.unread:
         raise BadRequest(f"ProvisioningRequest {odd.subject} cannot be read: {odd.message}; mend or delete it")
     return [
         one
         for one in page.items or ()
         if one.metadata.deletion_timestamp is None
-        and (one.metadata.labels.get(POOL) == pool.name or ours.fullmatch(one.metadata.name))
+        and (one.metadata.labels.get(POOL) == pool.name or is_own(pool.name, one.metadata.name))
     ]
 
 
@@ -156,7 +154,3 @@ def _reason(code: str, message: str) -> Literal["no-capacity", "quota", "other"]
     if code in QUOTAS:
         return "quota"
     return "no-capacity" if code in SHORTAGES or any(short in message for short in SHORT) else "other"
-
-
-def _stem(called: str) -> str:
-    return called[: LONGEST_NAME - HASH - 1].rstrip("-")
