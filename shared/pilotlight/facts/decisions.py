@@ -192,6 +192,7 @@ class CallStep(msgspec.Struct, frozen=True, kw_only=True):
     code: StepCode = ""  # Why it ended without all that it asked for.
     note: str = ""  # The same in words.
     sent_at: datetime | None = None  # By the store's time.
+    since: datetime | None = None  # When what it releases began to cost; None where nothing tells.
 
     @property
     def open(self) -> bool:

@@ -19,6 +19,7 @@ from pilotlight.flow.alerts.wording import line
 from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.cycle.act import Act
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.observe import instance_lifetimes
 from pilotlight.flow.observe.snapshot import Snapshot, without_going
 from pilotlight.flow.records import call_steps, ledger, node_marks
 from pilotlight.flow.records.call_steps import Overtaken, Sending
@@ -279,6 +280,7 @@ def _close(deps: Deps, one: Left) -> bool:
     if any(step.open for step in known.steps):
         return False
     budget_holds.settle_decision(deps, known)
+    instance_lifetimes.note_released(deps, known)
     close_and_tell(deps, known, one.version)
     return True
 

@@ -9,6 +9,7 @@ its first byte. ADR 9.
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from types import MappingProxyType
 
 import msgspec
 
@@ -108,10 +109,13 @@ class Sending:
         self.step = step
 
 
-def of_plan(plan: Plan, sizes: Mapping[str, int]) -> tuple[CallStep, ...]:
+def of_plan(
+    plan: Plan, sizes: Mapping[str, int], since: Mapping[str, datetime] = MappingProxyType({})
+) -> tuple[CallStep, ...]:
     """A step for each call: purchases raise their pool from its size as it is, one after the other.
 
     Of ``sizes`` is taken off what a pool's cloud could not launch: it is taken first, and not asked for twice.
+    ``since`` has by instance when it began to cost.
     """
     sizes = dict(sizes)
     out: list[CallStep] = []
@@ -119,7 +123,8 @@ def of_plan(plan: Plan, sizes: Mapping[str, int]) -> tuple[CallStep, ...]:
         sizes[buy.pool] = to = sizes.get(buy.pool, 0) + buy.count
         out.append(CallStep(n=n, call="grow", pool=buy.pool, target=buy.offering, count=buy.count, to=to))
     for n, node in enumerate(plan.releases, len(out)):
-        out.append(CallStep(n=n, call="release", pool=node.pool, target=node.node, instance=node.instance))
+        began = since.get(node.instance or node.node)
+        out.append(CallStep(n=n, call="release", pool=node.pool, target=node.node, instance=node.instance, since=began))
     return tuple(out)
 
 
