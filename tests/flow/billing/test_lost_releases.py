@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 from stage import Stage
-from test_lost_answers import Cloud
+from test_call_steps import Cloud
 
 from pilotlight.errors import Retry
 from pilotlight.flow.billing import meter_nodes

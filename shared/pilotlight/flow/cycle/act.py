@@ -158,7 +158,7 @@ class Act:
             sending.end("done", code="there", note=THERE)
             return
         if grown.asked:
-            self.memory = memory_updates.note_asked(self.memory, buy.pool, grown.asked)
+            self.memory = memory_updates.note_asked(self.memory, buy.pool, grown.asked, self.snapshot.now)
         self.memory, trips = memory_updates.note_growth(self.memory, buy, to, self.snapshot.now)
         self._asked(buy, served=True)
         if any(state.stops for state in self.snapshot.pools if state.name == buy.pool):

@@ -40,7 +40,7 @@ def with_vanished(deps: Deps, snapshot: Snapshot) -> Snapshot:
         elif gone:
             memory = _refused(deps, memory, pool, gone, snapshot.now)
         ours = [one for one in pool.asked if not any(map(one.is_called, snapshot.leaving))]
-        waits[pool.name] = tuple(one for one in ours if not one.joined)
+        waits[pool.name] = tuple(replace(one, waits=None) for one in ours if not one.joined)
     memory = replace(memory, asked={pool: known for pool, known in waits.items() if known})
     if (memory.asked, memory.backoffs) == (was, snapshot.memory.backoffs):
         return snapshot

@@ -63,9 +63,9 @@ def note_late_refusal(
     return memory
 
 
-def note_asked(memory: Memory, pool: str, asked: Sequence[AskedNode]) -> Memory:
+def note_asked(memory: Memory, pool: str, asked: Sequence[AskedNode], now: datetime) -> Memory:
     """These were asked for by their names."""
-    fresh = (*memory.asked.get(pool, ()), *asked)
+    fresh = (*memory.asked.get(pool, ()), *(msgspec.structs.replace(one, asked_at=now) for one in asked))
     return msgspec.structs.replace(memory, asked={**memory.asked, pool: fresh})
 
 
