@@ -1,4 +1,4 @@
-"""Purchases that a cloud answers with "not now": each was not made, is told as that, and is tried ever less often."""
+"""Calls that a cloud answers with "not now" were not made: they are told as that, and purchases tried less often."""
 
 from contextlib import suppress
 from decimal import Decimal
@@ -92,6 +92,20 @@ def test_a_queue_that_takes_no_request_is_asked_six_times_in_half_an_hour(status
         assert (2 <= len(site.server.lines("POST .*/provisioningrequests")) <= 6, site.requests()) == (True, [])
         assert str(status) in told(stage)
         assert "tried 3 times" in known(stage)
+        assert "lost" not in told(stage)
+
+
+def test_a_release_that_is_answered_with_not_now_is_told_as_that() -> None:
+    """It is sent again at every look, as one whose answer was lost is, which people are not told of it."""
+    with on_gke(pools=ONE, budgets=DAY) as (stage, gke):
+        stage.event(stage.submit("a", workload_class="batch", run_s=300))
+        stage.minutes(5)
+        gke.stuck_deletions["one"] = 409
+        for _ in range(15):
+            stage.wait(60)
+            with suppress(Retry):
+                stage.tick()
+        assert "with 409: backendError: not now, and the node is still there" in told(stage)
         assert "lost" not in told(stage)
 
 

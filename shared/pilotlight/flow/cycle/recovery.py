@@ -27,6 +27,7 @@ from pilotlight.flow.records.lease import Lease
 from pilotlight.flow.records.memory_updates import note_lost
 from pilotlight.ports.clouds import NamingPools
 
+LOST = "its answer was lost"
 CAME: tuple[StepState, ...] = ("done", "denied", "unknown")
 """How a step ended whose count has come."""
 
@@ -234,27 +235,27 @@ def _named(deps: Deps, record: Record, sending: Sending) -> int | None:
 
 def _settle_release(deps: Deps, snapshot: Snapshot, record: Record, sending: Sending, lost: Sequence[Sending]) -> None:
     """Gone is done. One that is still there stays closed while the call may land: it is sent again, or then opened."""
-    step, now = sending.step, snapshot.now
+    step, now, said = sending.step, snapshot.now, sending.step.note or LOST
     there = any(node.name == step.target for node in snapshot.view.nodes)
     pools = snapshot.pools
     boots = (b for pool in pools for b in (*pool.booting, *pool.queued) if not b.going)
     booting = {b.instance for b in boots}.union(*(p.refused for p in pools))
     if not there and (step.instance or step.target) not in booting:
-        sending.end("done", code="late", note="its answer was lost; the node is gone")
+        sending.end("done", code="late", note=f"{said}; the node is gone")
         for purchase in lost:
             purchase.one_less(sending.step)
     elif step.sent_at is None or now >= step.sent_at + call_steps.LANDS:
         verdict = record.plan.calls[step.n]
         if _gone(deps, step):
             node_marks.mark_released(deps, step.target, verdict.why, by=record.id)
-            sending.end("done", code="late", note="its answer was lost; the instance is gone")
+            sending.end("done", code="late", note=f"{said}; the instance is gone")
             for purchase in lost:
                 purchase.one_less(sending.step)
             return
         opened = {node.name for node in snapshot.view.nodes if not node.marked}
         if there and isinstance(verdict, NodeVerdict) and not (verdict.forced or _opened(record, step, opened)):
             node_marks.lift(deps, step.target, "release", by=record.id)
-        sending.end("unknown", code="late", note="its answer was lost, and the node is still there", count=0)
+        sending.end("unknown", code="late", note=f"{said}, and the node is still there", count=0)
 
 
 def _gone(deps: Deps, step: CallStep) -> bool:

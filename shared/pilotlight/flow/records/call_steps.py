@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from pilotlight.errors import Busy, Conflict
+from pilotlight.errors import Busy, Conflict, Retry
 from pilotlight.facts.decisions import CallStep, Plan, Record, StepCode, StepState
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import brake_records
@@ -67,7 +67,7 @@ class Sending:
         """
         ran = ran or self._deps.clock.stopwatch()
         self._see_that_it_may()
-        self._put(msgspec.structs.replace(self.step, state="sent", sent_at=self._deps.state.now()))
+        self._put(msgspec.structs.replace(self.step, state="sent", sent_at=self._deps.state.now(), note=""))
         if ran() >= AT_ONCE_S:
             if not self.sent_before:  # An earlier request for it may still land.
                 self.end("revoked", code="failed", note="its worker stood still before the call")
@@ -100,6 +100,10 @@ class Sending:
         """Note that the second sending did not happen: the first request may still land for as long as before."""
         if self.step.sent_at != self._sent_at:
             self._put(msgspec.structs.replace(self.step, sent_at=self._sent_at))
+
+    def note_answer(self, no: Retry) -> None:
+        """Note that it was answered, with "not now": it is sent again, and no answer was lost."""
+        self._put(msgspec.structs.replace(self.step, note=f"{type(no).__name__}: {no}"))
 
     def _put(self, step: CallStep) -> None:
         try:
