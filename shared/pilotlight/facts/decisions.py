@@ -199,6 +199,11 @@ class CallStep(msgspec.Struct, frozen=True, kw_only=True):
         """True while it may still be sent, or may still land."""
         return self.state in ("planned", "sent")
 
+    @property
+    def answer(self) -> str:
+        """What one that was sent was answered, where it was not done at once."""
+        return self.note or "its answer was lost"
+
 
 class PriceUsed(msgspec.Struct, frozen=True, kw_only=True):
     """Price of an offering when it was weighed. ``priced_at`` is None for the policy's own figure."""

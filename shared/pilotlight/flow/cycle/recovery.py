@@ -27,7 +27,6 @@ from pilotlight.flow.records.lease import Lease
 from pilotlight.flow.records.memory_updates import note_lost
 from pilotlight.ports.clouds import NamingPools
 
-LOST = "its answer was lost"
 CAME: tuple[StepState, ...] = ("done", "denied", "unknown")
 """How a step ended whose count has come."""
 
@@ -235,7 +234,7 @@ def _named(deps: Deps, record: Record, sending: Sending) -> int | None:
 
 def _settle_release(deps: Deps, snapshot: Snapshot, record: Record, sending: Sending, lost: Sequence[Sending]) -> None:
     """Gone is done. One that is still there stays closed while the call may land: it is sent again, or then opened."""
-    step, now, said = sending.step, snapshot.now, sending.step.note or LOST
+    step, now, said = sending.step, snapshot.now, sending.step.answer
     there = any(node.name == step.target for node in snapshot.view.nodes)
     pools = snapshot.pools
     boots = (b for pool in pools for b in (*pool.booting, *pool.queued) if not b.going)
