@@ -168,6 +168,20 @@ def test_requests_that_we_delete_are_no_refusals() -> None:
         assert (site.requests(), known.backoffs, known.asked) == ([], (), {})
 
 
+def test_requests_that_may_not_be_read_for_a_while_are_not_gone() -> None:
+    """The right is taken away and given back: nothing is in back-off, and the request waits on."""
+    with on_queue(pools=QUEUE, budgets=DAY) as (stage, site):
+        stage.event(stage.submit("a", gpus=8, run_s=HOUR))
+        asked = ledger.recall(stage.deps.state, stage.deps.name).memory.asked
+        site.server.fail(403, on="GET .*/provisioningrequests", times=99)
+        stage.minutes(3)
+        site.server.forget_faults()
+        known = ledger.recall(stage.deps.state, stage.deps.name).memory
+        assert (known.backoffs, known.asked) == ((), asked)
+        stage.minutes(3)
+        assert len(site.posted("provisioningrequests")) == 1
+
+
 def test_a_request_without_our_label_is_ours_by_its_name() -> None:
     """Another hand takes the label off: it counts on, no second one is asked for, and it is deleted in the end."""
     with on_queue(pools=QUEUE, budgets=DAY) as (stage, site):

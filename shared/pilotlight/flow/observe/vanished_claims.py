@@ -6,7 +6,7 @@ forbidden, expire, or come late: the refusal waits for none, and one that comes 
 A queue deletes nothing: another hand did, once, or as a rule. So the first request that is gone is asked for again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
@@ -28,24 +28,36 @@ DELETED = "{}: another hand deleted it before its nodes came; see who cleans up 
 
 def with_vanished(deps: Deps, snapshot: Snapshot) -> Snapshot:
     """The look that has heard what is gone so, and remembers what is asked for and is no node yet."""
-    was = snapshot.memory.asked
-    memory = snapshot.memory
+    was, memory, findings = snapshot.memory.asked, snapshot.memory, snapshot.findings
     waits = {pool: known for pool, known in was.items() if pool in deps.policy.pools}
-    for pool in snapshot.pools:
+    for pool in (one for one in snapshot.pools if not one.unread):
         there = {one.name for one in pool.asked}
         gone = [one for one in was.get(pool.name, ()) if one.name not in there]
-        if gone and pool.rules is not None and pool.rules.queues:
-            memory, told = _deleted(deps, memory, pool.name, gone[-1].name, snapshot.now)
-            snapshot = replace(snapshot, findings=(*snapshot.findings, *told))
-        elif gone:
-            memory = _refused(deps, memory, pool, gone, snapshot.now)
-        ours = [one for one in pool.asked if not any(map(one.is_called, snapshot.leaving))]
-        waits[pool.name] = tuple(replace(one, waits=None) for one in ours if not one.joined)
+        if gone:
+            memory, told = _heard(deps, memory, pool, gone, snapshot.now)
+            findings += told
+        waits[pool.name] = _waits(pool, snapshot.leaving)
     memory = replace(memory, asked={pool: known for pool, known in waits.items() if known})
     if (memory.asked, memory.backoffs) == (was, snapshot.memory.backoffs):
         return snapshot
     lasting = replace(snapshot.was.memory, asked=memory.asked, backoffs=memory.backoffs)
-    return replace(snapshot, memory=memory, was=ledger.remember(deps.state, deps.name, snapshot.was, lasting))
+    was_ = ledger.remember(deps.state, deps.name, snapshot.was, lasting)
+    return replace(snapshot, memory=memory, was=was_, findings=findings)
+
+
+def _waits(pool: PoolState, leaving: Iterable[str]) -> tuple[AskedNode, ...]:
+    """What is no node yet, and is not given back by us."""
+    names = tuple(leaving)
+    return tuple(replace(one, waits=None) for one in pool.asked if not (one.joined or any(map(one.is_called, names))))
+
+
+def _heard(
+    deps: Deps, memory: Memory, pool: PoolState, gone: Sequence[AskedNode], now: datetime
+) -> tuple[Memory, tuple[Finding, ...]]:
+    """The memory after some of a pool's went, and what people are told of it."""
+    if pool.rules is not None and pool.rules.queues:
+        return _deleted(deps, memory, pool.name, gone[-1].name, now)
+    return _refused(deps, memory, pool, gone, now), ()
 
 
 def _refused(deps: Deps, memory: Memory, pool: PoolState, gone: Sequence[AskedNode], now: datetime) -> Memory:
