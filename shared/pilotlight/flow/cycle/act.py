@@ -7,7 +7,7 @@ from datetime import timedelta
 import msgspec
 
 from pilotlight.decide.limits.plan_brakes import remember_call
-from pilotlight.errors import Denied, NoCapacity, QuotaExceeded, Retry, Throttled, Unavailable, Unsure
+from pilotlight.errors import Denied, NoCapacity, QuotaExceeded, Retry, Throttled, Unsure
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record
 from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.flow.budgets import budget_holds
@@ -231,9 +231,6 @@ class Act:
         """Its cloud says "not now", or was not reached: that is no lost answer, and nothing is waited for."""
         now = self.snapshot.now
         self.tally = self.tally.count_refusal(type(no).__name__)
-        if isinstance(no, Unavailable):
-            sending.end("revoked", code="failed", note=str(no), count=0)
-            return
         self.memory = memory_updates.note_not_made(self.memory, buy.offering, str(no), now)
         tries = memory_updates.tries_of(self.memory, buy.offering)
         again = f"; tried {tries} times" if tries > 1 else ""
