@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 import msgspec
 
 from pilotlight.errors import Denied, Failed, Reject, Retry
-from pilotlight.facts.capacity import Mode, Offering
+from pilotlight.facts.capacity import Offering
 from pilotlight.facts.labels import WARNINGS
 from pilotlight.facts.limits.isolated_objects import SetApart, SetApartKind
+from pilotlight.facts.modes import Mode
 from pilotlight.facts.policy import Policy
 from pilotlight.ports.cluster import WideCluster
 from pilotlight.ports.state import Clock, State
