@@ -12,7 +12,7 @@ from pilotlight.codec.printable import printable
 from pilotlight.doorway.functions import Request
 from pilotlight.errors import BadEvent, Corrupt, PilotlightError, Reject, Retry, StoreFault, TooMuch, Unavailable
 from pilotlight.facts.messages import DeadLetter, Message, Outgoing, Tick
-from pilotlight.flow.deps import Answer
+from pilotlight.flow.answer import Answer
 
 KEPT_HEADERS = ("content-type", "user-agent", "ce-", "x-goog-pubsub-", "x-cloudscheduler")
 """Headers a dead letter keeps; never those that carry credentials."""

@@ -1,7 +1,6 @@
 """The functions: what each is given, which messages it takes, and the flow that it runs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
@@ -20,14 +19,15 @@ from pilotlight.facts.messages import (
     QuotaReserved,
     Tick,
 )
-from pilotlight.facts.policy import Policy
-from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.answer import Answer
 from pilotlight.settings import Settings
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
     from pilotlight.doorway.blame import Suspects
+    from pilotlight.facts.policy import Policy
     from pilotlight.flow.delivery.desk import Desk
+    from pilotlight.flow.deps import Deps
     from pilotlight.ports.delivery import AlertChannel, Outbox
     from pilotlight.ports.state import Clock, State
 
@@ -57,12 +57,12 @@ class House(Protocol):
         ...
 
     @property
-    def late(self) -> Deps:
+    def late(self) -> "Deps":
         """The one cluster's ports and policy, opened as they are used; of many, only ``for_cluster`` has them."""
         ...
 
     @property
-    def policy(self) -> Policy:
+    def policy(self) -> "Policy":
         """The policy; its alerts are those of every cluster."""
         ...
 
@@ -92,8 +92,7 @@ class House(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One request to a function: its body and headers, and the deployment that it came to.
 
     ``watch_s``: so long a tick may wait for nodes that join; 0 where somebody waits for its answer.
@@ -108,7 +107,7 @@ class Request:
     suspects: "Suspects | None" = None
 
     @property
-    def deps(self) -> Deps:
+    def deps(self) -> "Deps":
         """The ports and policy of the one cluster it is about, with what is set apart of it."""
         return self.house.late if self.suspects is None else self.suspects.deps(self.house.late)
 

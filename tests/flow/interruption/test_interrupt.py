@@ -16,8 +16,8 @@ from pilotlight.facts.messages import InterruptionNotice, NoticeKind
 from pilotlight.facts.money.money_policy import Caps
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, shape
+from pilotlight.flow.answer import Answer
 from pilotlight.flow.budgets import interruption_records
-from pilotlight.flow.deps import Answer
 from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.flow.records import lease, ledger

@@ -31,8 +31,8 @@ from pilotlight.facts.money.money_policy import ApproveOver, Budget, BudgetScope
 from pilotlight.facts.place.homes import BIRTH_TAINT
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy, RenewPolicy, SparePolicy
 from pilotlight.facts.workload import PodDemand
+from pilotlight.flow.answer import Answer
 from pilotlight.flow.billing.billing_tick import billing
-from pilotlight.flow.deps import Answer
 from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.records import ledger
 from pilotlight.units import HOUR

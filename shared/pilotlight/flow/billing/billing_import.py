@@ -18,10 +18,11 @@ from pilotlight.facts.messages import BillExported, Tick
 from pilotlight.facts.money.bill import Bill
 from pilotlight.facts.money.bill_files import BillFile, BillListing
 from pilotlight.flow.alerts.decision_messages import tell_once
+from pilotlight.flow.answer import Answer
 from pilotlight.flow.billing import billed_days, node_costs, pool_readings
 from pilotlight.flow.billing.bill_alerts import DAILY_S, bill_alert, list_findings
 from pilotlight.flow.billing.billed_days import DAY, LOOK_BACK
-from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.deps import Deps
 from pilotlight.ports.clouds import Bills, FiledBills
 from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.billing_records import (

@@ -6,7 +6,8 @@ from decimal import Decimal, InvalidOperation
 from pilotlight.errors import BadEvent
 from pilotlight.facts.messages import Alert, BudgetNotice
 from pilotlight.flow.alerts.decision_messages import tell_once
-from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.answer import Answer
+from pilotlight.flow.deps import Deps
 
 
 def cloud_budget(deps: Deps, notice: BudgetNotice) -> Answer:

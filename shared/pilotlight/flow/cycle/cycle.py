@@ -15,12 +15,13 @@ from pilotlight.facts.place.homes import NO_HOMES
 from pilotlight.facts.workload import TAKES_HOMES, Finding
 from pilotlight.flow.alerts.decision_messages import close_and_tell, with_messages
 from pilotlight.flow.alerts.wording import answer_of, summary
+from pilotlight.flow.answer import Answer, Outcome, join_answers
 from pilotlight.flow.budgets import budget_holds, renew_holds
 from pilotlight.flow.cycle.act import Act
 from pilotlight.flow.cycle.homes import count_takers
 from pilotlight.flow.cycle.planning import Aim, make_plan
 from pilotlight.flow.cycle.recovery import any_stays, carry_on, look_and_settle, purchases, sized_anew, take_over
-from pilotlight.flow.deps import Answer, Deps, Outcome, join_answers
+from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe import instance_lifetimes
 from pilotlight.flow.observe.settle import settle
 from pilotlight.flow.observe.snapshot import (

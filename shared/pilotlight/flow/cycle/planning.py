@@ -27,8 +27,9 @@ from pilotlight.facts.money.gates import GateLimit
 from pilotlight.facts.offers.pool_quota import NO_QUOTAS, Quota
 from pilotlight.facts.utilisation.pool_use import PoolUse
 from pilotlight.flow.alerts.wording import summary
+from pilotlight.flow.answer import Answer
 from pilotlight.flow.budgets import budget_holds
-from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.settle import foreseen
 from pilotlight.flow.observe.snapshot import Snapshot, look, with_due_jobs, with_flights
 from pilotlight.flow.records import brake_records

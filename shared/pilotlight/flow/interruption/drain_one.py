@@ -32,11 +32,12 @@ from pilotlight.facts.interruption.interruption import (
     Move,
     RescueOutcome,
 )
+from pilotlight.flow.answer import Answer
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.budgets.interruption_records import Versioned
 from pilotlight.flow.cycle.cycle import run_cycle
 from pilotlight.flow.cycle.planning import Aim
-from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.deps import Deps
 from pilotlight.flow.interruption.departing_node import without_node
 from pilotlight.flow.interruption.save_work import Saving
 from pilotlight.flow.interruption.verify_notice import ASK_AGAIN, Questions

@@ -24,9 +24,10 @@ from pilotlight.facts.interruption.interruption import (
     Interruption,
 )
 from pilotlight.facts.messages import InterruptionNotice
+from pilotlight.flow.answer import Answer
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.budgets.interruption_records import Versioned
-from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe import known_instances
 from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.cluster_records import NODE_MARK
