@@ -96,9 +96,9 @@ def _known(deps: "Deps", event: Hint) -> Answer | None:
 
 def _joined_before(deps: "Deps", event: NodeJoined) -> Answer | None:
     """A node that nobody waits for, or that a look has seen: in a burst one look sees many."""
-    from pilotlight.flow.records import lease, ledger
+    from pilotlight.flow.records import flight_log, lease
 
-    if not deps.policy.homed and not any(ledger.in_flight(deps.state, deps.name)):
+    if not deps.policy.homed and not any(flight_log.in_flight(deps.state, deps.name)):
         return Answer(decision="", did=(), why="no node is on its way, and none is kept for pods", outcome="known")
     looked = lease.last_look(deps.state, deps.name)
     if looked is None or event.at is None or looked <= event.at + COARSE:
@@ -108,10 +108,10 @@ def _joined_before(deps: "Deps", event: NodeJoined) -> Answer | None:
 
 
 def _on_its_way(deps: "Deps", event: PodPending | QuotaReserved) -> Answer | None:
-    from pilotlight.flow.records import ledger
+    from pilotlight.flow.records import flight_log
 
     now = deps.now()
-    for _, entry in ledger.in_flight(deps.state, deps.name):
+    for _, entry in flight_log.in_flight(deps.state, deps.name):
         if event.uid and event.uid in entry.demands and now < entry.ready_by:
             until = f"{entry.offering}, by {entry.ready_by:%H:%M:%S}"
             why = f"capacity for {event.namespace}/{event.name} is on its way: {until}"

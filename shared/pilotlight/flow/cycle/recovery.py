@@ -20,7 +20,7 @@ from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.cycle.act import Act
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot, without_going
-from pilotlight.flow.records import call_steps, ledger, node_marks
+from pilotlight.flow.records import call_steps, flight_log, ledger, node_marks
 from pilotlight.flow.records.call_steps import Overtaken, Sending
 from pilotlight.flow.records.lease import Lease
 from pilotlight.flow.records.memory_updates import note_lost
@@ -268,7 +268,7 @@ def _gone(deps: Deps, step: CallStep) -> bool:
 def _undo(deps: Deps, record: Record, step: CallStep) -> None:
     """Take back the traces of a call that was never sent."""
     if step.call == "grow":
-        ledger.forget_flight(deps.state, ledger.flight_name(deps.name, record.id, step.n))
+        flight_log.forget_flight(deps.state, flight_log.flight_name(deps.name, record.id, step.n))
     else:
         node_marks.lift(deps, step.target, "release", by=record.id)
 
@@ -285,12 +285,12 @@ def _close(deps: Deps, one: Left) -> bool:
 
 def _shrink_flight(deps: Deps, record: Record, step: CallStep, came: int) -> None:
     """The entry of capacity in flight is left with what came."""
-    key = ledger.flight_name(deps.name, record.id, step.n)
-    entry = ledger.flight(deps.state, key)
+    key = flight_log.flight_name(deps.name, record.id, step.n)
+    entry = flight_log.flight(deps.state, key)
     if entry is not None and came:
-        ledger.write_flight(deps.state, key, replace(entry, count=came, demands=(), homes=()))
+        flight_log.write_flight(deps.state, key, replace(entry, count=came, demands=(), homes=()))
     elif entry is not None:
-        ledger.forget_flight(deps.state, key)
+        flight_log.forget_flight(deps.state, key)
 
 
 def _as_asked(pool: PoolState, grows: Sequence[CallStep]) -> PoolState:

@@ -16,7 +16,7 @@ from pilotlight.facts.nodes.pool_state import Booting, InFlight, PoolState
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe import known_instances
-from pilotlight.flow.records import ledger, node_marks
+from pilotlight.flow.records import flight_log, ledger, node_marks
 from pilotlight.flow.records.ledger import CLOUD_SKEW, Remembered
 from pilotlight.units import Seconds, count_of
 
@@ -77,7 +77,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 def look(deps: Deps, *, monitored: bool = False) -> Snapshot:
     """One read; ``monitored``: with what monitoring says. The time is taken first: nothing seen is older than it."""
     now = deps.state.now()
-    flights = tuple(ledger.in_flight(deps.state, deps.name))
+    flights = tuple(flight_log.in_flight(deps.state, deps.name))
     was = ledger.recall(deps.state, deps.name)
     view = deps.observe()
     told = deps.pools.describe()
