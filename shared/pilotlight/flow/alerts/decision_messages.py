@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Literal
 
 import msgspec
 
 from pilotlight import typed_json
 from pilotlight.facts.decisions import Buy, CallStep, Held, NodeVerdict, Record, StepCode, StepState
-from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, Outgoing
+from pilotlight.facts.messages import Alert, CapacityChanged, Outgoing
 from pilotlight.facts.workload import IDLE_BLOCKED, LAUNCH_OWED
 from pilotlight.flow.alerts.cluster_events import on_objects
+from pilotlight.flow.alerts.outgoing_alerts import alert_out, outgoing
 from pilotlight.flow.alerts.wording import (
     CallWorth,
     NotDone,
@@ -25,10 +25,7 @@ from pilotlight.flow.alerts.wording import (
 )
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import call_steps, ledger
-from pilotlight.state_schema.marks import NOTICED, Mark
-from pilotlight.units import Seconds
 
-_NAMES = {kind: name for name, kind in TYPES.items()}
 _OF_PODS = ("refused/", "finding-", "deadline/")
 _OWED = f"finding-{LAUNCH_OWED}/"
 _BLOCKED = f"finding-{IDLE_BLOCKED}/"
@@ -55,10 +52,10 @@ def messages_of(deps: Deps, record: Record) -> tuple[Outgoing, ...]:
             continue
         if step.state == "done" or (step.count and step.state in ("denied", "unknown")):
             change = _change(deps, call, step.count, record)
-            out.append(_outgoing(change, "capacity", change.pool, f"{record.id}.{step.n}"))
+            out.append(outgoing(change, "capacity", change.pool, f"{record.id}.{step.n}"))
             if not _of_a_broken_gang(call, step):
                 alert = _alert_of(change, call, call_worth(deps, call, step.count))
-                out.append(_outgoing(alert, "alerts", change.pool, f"{record.id}.{step.n}.alert"))
+                out.append(outgoing(alert, "alerts", change.pool, f"{record.id}.{step.n}.alert"))
         if (ended := _ENDED.get((step.state, step.code)) or _ENDED.get((step.state, ""))) is not None:
             change = _change(deps, call, step.count, record)
             alert = not_done(change, ended, step.call, step.target, step.note, call_worth(deps, call, step.count))
@@ -97,7 +94,7 @@ def _news(deps: Deps, alert: Alert, id: str) -> list[Outgoing]:
     """An alert that was not told lately."""
     if ledger.was_told(deps.state, deps.name, alert.fingerprint):
         return []
-    return [_outgoing(alert, "alerts", alert.fingerprint, id)]
+    return [outgoing(alert, "alerts", alert.fingerprint, id)]
 
 
 def close_and_tell(deps: Deps, record: Record, version: int) -> Record:
@@ -188,21 +185,6 @@ def send(deps: Deps, messages: Sequence[Outgoing]) -> None:
                 ledger.mark_told(deps.state, deps.name, message.key, alert.subject)
 
 
-def alert_out(alert: Alert, id: str) -> Outgoing:
-    """An alert on its way out, told once by its fingerprint."""
-    return _outgoing(alert, "alerts", alert.fingerprint, id)
-
-
-def by_fingerprint(alert: Alert, more: str = "") -> Outgoing:
-    """The same under an id of its cluster and fingerprint: two clusters may tell the same."""
-    return alert_out(alert, f"{alert.cluster}-{alert.fingerprint.replace('/', '-')}{more}")
-
-
-def _outgoing(message: Alert | CapacityChanged, topic: Literal["alerts", "capacity"], key: str, id: str) -> Outgoing:
-    data = msgspec.Raw(msgspec.json.encode(message))
-    return Outgoing(id=id, topic=topic, type=_NAMES[type(message)], key=key, data=data)
-
-
 def _change(deps: Deps, call: Buy | NodeVerdict, count: int, record: Record) -> CapacityChanged:
     return CapacityChanged(
         cluster=deps.name,
@@ -242,7 +224,7 @@ _NEXT = {"grow": "the pods bind when the node is ready", "release": "nothing to 
 def flap_alerts(deps: Deps, pools: Sequence[str], decision: str, now: datetime) -> tuple[Outgoing, ...]:
     """Pools that were put out and lit again too often: they idle for longer now."""
     return tuple(
-        _outgoing(
+        outgoing(
             Alert(
                 cluster=deps.name,
                 kind="flapping",
@@ -261,20 +243,3 @@ def flap_alerts(deps: Deps, pools: Sequence[str], decision: str, now: datetime) 
         )
         for pool in pools
     )
-
-
-def tell_once(deps: Deps, alert: Alert, again_s: Seconds | None = None) -> bool:
-    """Send an alert that was not sent lately, by default in the last 40 days.
-
-    Marked after: a crash in between tells twice rather than never.
-    """
-    if was_noticed(deps, alert.fingerprint):
-        return False
-    deps.outbox.publish([by_fingerprint(alert)])
-    NOTICED.put(deps.state, f"{deps.name}/{alert.fingerprint}", Mark(), ttl_s=again_s)
-    return True
-
-
-def was_noticed(deps: Deps, what: str) -> bool:
-    """True where people were told of it lately."""
-    return NOTICED.get(deps.state, f"{deps.name}/{what}") is not None

@@ -328,6 +328,6 @@ def _name(cluster: str, instance: str) -> str:
 
 
 def _out(alert: Alert, id: str) -> Outgoing:
-    from pilotlight.flow.alerts.decision_messages import alert_out  # A notice that was dealt with tells nothing.
+    from pilotlight.flow.alerts.outgoing_alerts import alert_out  # A notice that was dealt with tells nothing.
 
     return alert_out(alert, id)
