@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from pilotlight.world.simulation import World
 
 ADVISOR = "advisor"
-DEFAULT_POLICY = "examples/policy.yaml"
-DEFAULT_CATALOG = "data/catalogs/articles.yaml"
+DEFAULT_POLICY, DEFAULT_CATALOG = "examples/policy.yaml", "data/catalogs/articles.yaml"
 
 TOLD_FOR = timedelta(minutes=10)
 """A process that lives longer than this reads again what its cloud said of prices."""
@@ -342,8 +341,7 @@ class App:
             return self._seams["cluster"], self._seams["pools"]
         from pilotlight.connections import open_cluster
 
-        opened = open_cluster(self.settings, self.policy, self.clock, self.served_world)
-        if opened is not None:
+        if (opened := open_cluster(self.settings, self.policy, self.clock, self.served_world)) is not None:
             cluster, pools, self._credential = opened
             return cluster, pools
         from pilotlight.world.world_cluster import WorldCluster

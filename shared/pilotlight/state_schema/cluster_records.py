@@ -1,4 +1,4 @@
-"""Families of a cluster: brakes that people set, nodes and instances, notices that one is taken."""
+"""Families of a cluster: brakes that people set, nodes, queues, and what is set apart."""
 
 from datetime import datetime
 from typing import Literal
@@ -6,12 +6,10 @@ from typing import Literal
 import msgspec
 
 from pilotlight.facts.demand.worker_queues import QueueHistory
-from pilotlight.facts.interruption.interruption import Instance, Interruption
 from pilotlight.facts.limits.brakes import Approval, Pause
 from pilotlight.facts.limits.isolated_objects import Isolations
 from pilotlight.facts.limits.pool_handover import Taken
-from pilotlight.state_schema.parted import Parted
-from pilotlight.state_schema.table import Format, Part, Table
+from pilotlight.state_schema.table import Format, Table
 from pilotlight.units import HOUR
 
 MarkOwner = Literal["release", "budget", "placement", "rescue", "person", "sick"]
@@ -77,20 +75,3 @@ ISOLATED = Table("isolated", Format(Isolations))
 
 QUEUE = Table("queue", Format(QueueHistory), 24 * HOUR)
 """``<cluster>/<queue>``: its last readings."""
-
-
-class InstancePart(Part[Instance], frozen=True, kw_only=True):
-    """Which pool and node instances were, by their names."""
-
-
-INSTANCES = Parted(Table("instances", Format(InstancePart, 2)), InstancePart)
-"""``<cluster>/<part>``: instances that the last look showed."""
-
-GONE = Parted(Table("instances-gone", Format(InstancePart), 48 * HOUR), InstancePart)
-"""``<cluster>/<hour>/<part>``: those that looks show no more, by the hour in which they were first missed."""
-
-RESCUE = Table("rescue", Format(Interruption))
-"""``<cluster>/<instance>``: a notice that is being dealt with."""
-
-INTERRUPTION = Table("interruption", Format(Interruption), 30 * 24 * HOUR)
-"""``<cluster>/<instance>/<moment>``: one that is over."""

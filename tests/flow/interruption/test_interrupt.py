@@ -22,7 +22,7 @@ from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.flow.records import lease, ledger
 from pilotlight.ports.state import State
-from pilotlight.state_schema.cluster_records import RESCUE
+from pilotlight.state_schema.instance_records import RESCUE
 from pilotlight.world.world_pools import WorldPools
 
 SPOT = PoolPolicy(instance_type="one", capacity_type="spot", max=5)

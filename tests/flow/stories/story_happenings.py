@@ -32,7 +32,7 @@ from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.flow.records import brake_records, flight_log, ledger
 from pilotlight.flow.refusal import refusal
 from pilotlight.state_schema.billing_records import HOLD
-from pilotlight.state_schema.cluster_records import RESCUE
+from pilotlight.state_schema.instance_records import RESCUE
 from pilotlight.world.residents import Resident
 
 CLASSES: tuple[Any, ...] = ("batch", "training", "serving")

@@ -73,8 +73,7 @@ class NodeDrain(Saving):
         if self.found.kind == PREEMPTION:
             from pilotlight.flow.interruption.called_off import called_off
 
-            why = called_off(self.deps, self.found, node, self.view, self.now)
-            if why:
+            if why := called_off(self.deps, self.found, node, self.view, self.now):
                 self._note(why=f"{self.found.why}; called off: {why}")
             return bool(why)
         last, later = (self.found.deadline or self.now) + timedelta(seconds=TICK_S), self.found.later
