@@ -47,7 +47,7 @@ class HasBudgets(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Deps:
     """One cluster's ports, and the policy with the offerings it and the catalogue make."""
 

@@ -5,7 +5,6 @@ where there is nothing to do. Rooms of parts: ``limit`` is what this account or 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 
@@ -30,16 +29,15 @@ MANY = 1 << 30
 """As many nodes as anyone wants: no budget is in the way."""
 
 
-@dataclass(slots=True)
-class Purse:
+class Purse(msgspec.Struct):
     """The balances, and what this plan has taken so far."""
 
     money: Money
     now: datetime
     policy: Policy  # As its file has it: a node is held for by what it may cost once no rule holds any more.
-    taken: dict[str, Decimal] = field(default_factory=dict)
+    taken: dict[str, Decimal] = {}
     bought: int = 0
-    _made: dict[str, list[Meter]] = field(default_factory=dict)  # Windows of each limit, as far as they were asked for.
+    _made: dict[str, list[Meter]] = {}  # Windows of each limit, as far as they were asked for.
     _asked: tuple[Terms, tuple[Hold, list[tuple[Meter, Decimal, Decimal]]]] | None = None
 
     def fit_terms(self, terms_: Terms, nodes: int = 1, others: int = 0) -> Terms:

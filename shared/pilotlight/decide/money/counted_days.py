@@ -2,12 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from operator import attrgetter
 from typing import Literal
 
+import msgspec
 from msgspec.structs import replace
 
 from pilotlight.decide.money.reconciliation import Compared, compare_with_bill
@@ -50,8 +50,7 @@ def amounts(lines: Iterable[CostLine | ClosedPart], measure: Measure) -> list[De
     return [line.gpu_hours for line in lines] if measure == "gpu_hours" else [line.usd for line in lines]
 
 
-@dataclass(frozen=True, slots=True)
-class CountedDays:
+class CountedDays(msgspec.Struct, frozen=True):
     """Days as they were metered and billed, sorted out once by each kind of scope that is asked for.
 
     ``sources`` are all that bill. Days that are ``closed`` are not among the others.
@@ -61,8 +60,8 @@ class CountedDays:
     billed: Mapping[date, Sequence[BillDay]]
     sources: Set[str] = frozenset()
     closed: ClosedDays = NONE_CLOSED
-    _sums: dict[tuple[str, Measure], dict[str, dict[date, Decimal]]] = field(default_factory=dict)
-    _lines: dict[tuple[date, str], dict[str, list[CostLine]]] = field(default_factory=dict)
+    _sums: dict[tuple[str, Measure], dict[str, dict[date, Decimal]]] = {}
+    _lines: dict[tuple[date, str], dict[str, list[CostLine]]] = {}
 
     def lines(self, scope: BudgetScope | Literal["all"], day: date) -> Sequence[CostLine]:
         """Metered lines of a day that a scope counts, in their order."""

@@ -3,13 +3,15 @@
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from heapq import merge
 from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from pilotlight.decide.fit.fit import Bin
 from pilotlight.decide.money.budget_balance import MANY, Purse
@@ -31,8 +33,7 @@ A_PURCHASE = 1 << 32
 """Numbers of nodes that a purchase may have: in an order of all, its own begin at the next multiple."""
 
 
-@dataclass(slots=True)
-class Headroom:
+class Headroom(msgspec.Struct):
     """Room that the caps leave: counts of what is lit, against the policy."""
 
     policy: Policy  # Its caps and pools' ``max`` are counted against.
@@ -40,15 +41,15 @@ class Headroom:
     nodes: int = 0  # Nodes that are lit, or bought by this plan.
     gpus: int = 0  # Whole devices of them.
     usd_per_hour: UsdPerHour = Decimal(0)  # Dollars an hour of them.
-    by_pool: Counter[str] = field(default_factory=Counter)  # Nodes of each pool.
+    by_pool: Counter[str] = msgspec.field(default_factory=Counter)  # Nodes of each pool.
     # Nodes of reserved pools that are paid for and still to be had, by pool and zone; no zone: of the whole pool.
-    paid: dict[tuple[str, str], int] = field(default_factory=dict)
+    paid: dict[tuple[str, str], int] = {}
     # Nodes of each pool that are counted already; purchases take these first.
-    owed: Counter[str] = field(default_factory=Counter)
+    owed: Counter[str] = msgspec.field(default_factory=Counter)
     # Quotas of the cloud's account by pool, where it tells them.
-    quotas: Mapping[str, Quota] = field(default_factory=dict)
+    quotas: Mapping[str, Quota] = {}
     # What this plan takes of each quota, in its unit, by its name.
-    taken: Counter[str] = field(default_factory=Counter)
+    taken: Counter[str] = msgspec.field(default_factory=Counter)
     spot_shares: "SpotShares | None" = None  # Shares of spot that are left; None where the policy names none.
 
     def add(self, offering: Offering, nodes: int, terms_: Terms | None = None) -> None:
@@ -234,8 +235,7 @@ def _holds(level: FreeDevices, gpu: GpuRequest) -> bool:
     return most >= gpu.milli if gpu.milli < MILLI_PER_GPU else whole >= gpu.count
 
 
-@dataclass(slots=True)
-class Group:
+class Group(msgspec.Struct):
     """Pods of one shape that still wait."""
 
     shape: PodShape
@@ -252,16 +252,15 @@ class Group:
         return self.shape.near is not None and self.shape.near.picky
 
 
-@dataclass(slots=True)
-class Purchase:
+class Purchase(msgspec.Struct):
     """Nodes of one offering bought so far in this plan, for whom. ``terms`` are one a node, where there are budgets."""
 
     offering: Offering
-    bins: list[Bin] = field(default_factory=list)
-    terms: list[Terms] = field(default_factory=list)
-    demands: list[str] = field(default_factory=list)
-    shapes: dict[str, None] = field(default_factory=dict)  # Keys alone, in the order that they came.
-    gangs: dict[str, None] = field(default_factory=dict)
+    bins: list[Bin] = []
+    terms: list[Terms] = []
+    demands: list[str] = []
+    shapes: dict[str, None] = {}  # Keys alone, in the order that they came.
+    gangs: dict[str, None] = {}
     workload_class: str = ""
     number: int = 0  # Its place among the plan's purchases.
 

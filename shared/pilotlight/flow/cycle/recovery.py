@@ -4,8 +4,8 @@ A worker that died, one that stands still, and a call whose answer was lost all 
 """
 
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
 
+import msgspec
 from msgspec.structs import replace
 
 from pilotlight.decide.limits.plan_brakes import recent, turn_of
@@ -30,8 +30,7 @@ CAME: tuple[StepState, ...] = ("done", "denied", "unknown")
 """How a step ended whose count has come."""
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
+class Left(msgspec.Struct, frozen=True):
     """A record that another look left open, at a version, with its steps as they really are."""
 
     record: Record
