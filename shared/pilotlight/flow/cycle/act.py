@@ -10,7 +10,6 @@ from pilotlight.decide.limits.plan_brakes import remember_call
 from pilotlight.errors import Denied, NoCapacity, QuotaExceeded, Retry, Throttled
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record
 from pilotlight.facts.nodes.pool_state import InFlight, PoolState
-from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.cycle.release import DRAIN_S, NodeRelease
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
@@ -131,6 +130,8 @@ class Act:
         deps, n = self.deps, sending.step.n
         refused = ""
         if deps.policy.budgets:
+            from pilotlight.flow.budgets import budget_holds
+
             refused = budget_holds.reserve(deps, self.record.id, n, buy.terms[: buy.count], self.snapshot.now)
         if refused:
             self.tally = self.tally.count_refusal("Budget")

@@ -16,7 +16,6 @@ from pilotlight.facts.money.money_policy import Limits
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.flow.alerts.decision_messages import close_and_tell
 from pilotlight.flow.alerts.wording import line
-from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.cycle.act import Act
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot, without_going
@@ -277,7 +276,10 @@ def _close(deps: Deps, one: Left) -> bool:
     known = replace(one.record, steps=tuple(sending.step for sending in one.sendings))
     if any(step.open for step in known.steps):
         return False
-    budget_holds.settle_decision(deps, known)
+    if deps.policy.budgets:
+        from pilotlight.flow.budgets import budget_holds
+
+        budget_holds.settle_decision(deps, known)
     close_and_tell(deps, known, one.version)
     return True
 
