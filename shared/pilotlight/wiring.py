@@ -14,7 +14,6 @@ from threading import RLock
 from typing import TYPE_CHECKING, Unpack, cast
 
 from pilotlight.adapters import logs
-from pilotlight.flow.late_deps import LateDeps
 from pilotlight.settings import Settings, address_beside, default_file, deployed_settings, read
 
 if TYPE_CHECKING:
@@ -117,13 +116,14 @@ class App:
         """A process that lives for days goes on at the prices that were told since it began."""
         if not (self._reserves or self._deps.live_prices) or self.clock.now() - self._told_at < TOLD_FOR:
             return
-        before = self._told
-        if self._read_told() not in (None, before):
+        if self._told != (self._read_told() or self._told):
             self._deps = replace(self._deps, offerings=self._offered())
 
     @property
     def late(self) -> "Deps":
         """The same for a request: opened as far as it is used. Raises what is wrong with the state or the outbox."""
+        from pilotlight.doorway.functions import LateDeps
+
         with self._lock:
             name, clock, outbox = self.settings.cluster_name, self.clock, self.outbox
             late = LateDeps(lambda: self.deps, self._bills, name=name, state=self.state, outbox=outbox, clock=clock)

@@ -1,12 +1,22 @@
-"""The answer that a flow gives."""
+"""What a flow gives: its answer, and alerts on their way out.
+
+Whoever asks only whether people were told of something opens nothing of decisions.
+"""
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from pilotlight.facts.messages import Alert, Outgoing
+from pilotlight.state_schema.marks import NOTICED, Mark
+from pilotlight.units import Seconds
+
 if TYPE_CHECKING:
     from pilotlight.facts.decisions import Plan
+    from pilotlight.flow.deps import Deps
+
+ALERT = "dev.pilotlight.alert.v1"
 
 Outcome = Literal["done", "seen", "stopped", "nothing", "at-work", "known", "dry-run"]
 """``done``: a decision was recorded. ``seen``: there is demand, and nothing new to do or tell of it. ``stopped``:
@@ -31,10 +41,29 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     plan: "Plan | None" = None
 
 
-def join_answers(first: Answer | None, second: Answer) -> Answer:
-    """Two looks in one answer."""
-    if first is None or first.outcome != "done":
-        return second
-    if second.outcome != "done":
-        return msgspec.structs.replace(first, did=first.did + second.did, look_again_at=second.look_again_at)
-    return msgspec.structs.replace(second, did=first.did + second.did, released=first.released + second.released)
+def alert_out(alert: Alert, id: str) -> Outgoing:
+    """An alert on its way out, told once by its fingerprint."""
+    data = msgspec.Raw(msgspec.json.encode(alert))
+    return Outgoing(id=id, topic="alerts", type=ALERT, key=alert.fingerprint, data=data)
+
+
+def by_fingerprint(alert: Alert, more: str = "") -> Outgoing:
+    """The same under an id of its cluster and fingerprint: two clusters may tell the same."""
+    return alert_out(alert, f"{alert.cluster}-{alert.fingerprint.replace('/', '-')}{more}")
+
+
+def tell_once(deps: "Deps", alert: Alert, again_s: Seconds | None = None) -> bool:
+    """Send an alert that was not sent lately, by default in the last 40 days.
+
+    Marked after: a crash in between tells twice rather than never.
+    """
+    if was_noticed(deps, alert.fingerprint):
+        return False
+    deps.outbox.publish([by_fingerprint(alert)])
+    NOTICED.put(deps.state, f"{deps.name}/{alert.fingerprint}", Mark(), ttl_s=again_s)
+    return True
+
+
+def was_noticed(deps: "Deps", what: str) -> bool:
+    """True where people were told of it lately."""
+    return NOTICED.get(deps.state, f"{deps.name}/{what}") is not None

@@ -1,7 +1,8 @@
 """Nodes that join after a tick's look: each gets its home within seconds, where no event tells of it."""
 
 from pilotlight.facts.messages import Tick
-from pilotlight.flow.answer import Answer, join_answers
+from pilotlight.flow.answer import Answer
+from pilotlight.flow.cycle.cycle import join_answers
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.reconcile import reconcile
 from pilotlight.flow.records import flight_log

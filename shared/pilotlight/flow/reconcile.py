@@ -5,9 +5,8 @@ from msgspec.structs import replace
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.messages import Alert, Tick
 from pilotlight.flow.alerts.decision_messages import send
-from pilotlight.flow.alerts.outgoing_alerts import alert_out
 from pilotlight.flow.alerts.own_troubles import tell_ending_credential
-from pilotlight.flow.answer import Answer
+from pilotlight.flow.answer import Answer, alert_out
 from pilotlight.flow.cycle import planning
 from pilotlight.flow.cycle.cycle import run_cycle
 from pilotlight.flow.delivery.flush import wake

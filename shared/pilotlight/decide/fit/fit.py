@@ -7,7 +7,7 @@ Of pods near each other, as the scheduler does it, each pod is judged by what is
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
-import msgspec
+from msgspec import Struct, field
 
 from pilotlight.facts.capacity import Node, Offering, Resources, Taint
 from pilotlight.facts.fit.matching import selects, untolerated_taint
@@ -60,7 +60,7 @@ def pods_that_fit(
 ANY_MODEL = "any"
 
 
-class Bin(msgspec.Struct):
+class Bin(Struct):
     """One node's room, used up as pods are placed."""
 
     kind: Literal["ready", "booting", "new"]  # Lit, on its way, or bought by this plan.
@@ -77,7 +77,7 @@ class Bin(msgspec.Struct):
     pods: int  # Pods that it still takes.
     other: dict[str, int]  # Free amounts of further resources, by name; huge pages in bytes.
     ports: tuple[str, ...] = ()  # Host ports that are taken.
-    taken: list[tuple[PodShape, int]] = []  # Shapes that this plan put here, and pods of each.
+    taken: list[tuple[PodShape, int]] = field(default_factory=list)  # Shapes that this plan put here, and pods of each.
     full: bool = False  # No device room is left.
     home: str = ""  # Value of its home taint: only pods that tolerate it bind here; empty: open to all.
     coming: bool = False  # No node of it is seen yet.

@@ -9,6 +9,7 @@ from datetime import datetime
 from decimal import Decimal
 
 import msgspec
+from msgspec import field
 
 from pilotlight.decide.money.budget_limits import (
     applies,
@@ -35,9 +36,9 @@ class Purse(msgspec.Struct):
     money: Money
     now: datetime
     policy: Policy  # As its file has it: a node is held for by what it may cost once no rule holds any more.
-    taken: dict[str, Decimal] = {}
+    taken: dict[str, Decimal] = field(default_factory=dict)
     bought: int = 0
-    _made: dict[str, list[Meter]] = {}  # Windows of each limit, as far as they were asked for.
+    _made: dict[str, list[Meter]] = field(default_factory=dict)  # Windows of each limit, as far as they were asked for.
     _asked: tuple[Terms, tuple[Hold, list[tuple[Meter, Decimal, Decimal]]]] | None = None
 
     def fit_terms(self, terms_: Terms, nodes: int = 1, others: int = 0) -> Terms:

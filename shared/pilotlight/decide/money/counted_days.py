@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Literal
 
 import msgspec
+from msgspec import field
 from msgspec.structs import replace
 
 from pilotlight.decide.money.reconciliation import Compared, compare_with_bill
@@ -60,8 +61,8 @@ class CountedDays(msgspec.Struct, frozen=True):
     billed: Mapping[date, Sequence[BillDay]]
     sources: Set[str] = frozenset()
     closed: ClosedDays = NONE_CLOSED
-    _sums: dict[tuple[str, Measure], dict[str, dict[date, Decimal]]] = {}
-    _lines: dict[tuple[date, str], dict[str, list[CostLine]]] = {}
+    _sums: dict[tuple[str, Measure], dict[str, dict[date, Decimal]]] = field(default_factory=dict)
+    _lines: dict[tuple[date, str], dict[str, list[CostLine]]] = field(default_factory=dict)
 
     def lines(self, scope: BudgetScope | Literal["all"], day: date) -> Sequence[CostLine]:
         """Metered lines of a day that a scope counts, in their order."""

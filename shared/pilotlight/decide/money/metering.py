@@ -11,6 +11,7 @@ from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 import msgspec
+from msgspec import field
 from msgspec.structs import replace
 
 from pilotlight.decide.money.gpu_shares import as_first_seen, holdings
@@ -40,10 +41,10 @@ class MeterLook(msgspec.Struct, frozen=True):
     offerings: Mapping[str, Offering]
     last: datetime | None = None
     apart: frozenset[str] = frozenset()
-    nodes: Mapping[str, Node] = {}
-    held: Mapping[str, HeldPrice] = {}
+    nodes: Mapping[str, Node] = field(default_factory=dict)
+    held: Mapping[str, HeldPrice] = field(default_factory=dict)
     budgets: bool = False
-    seen_at: Mapping[str, datetime] = {}
+    seen_at: Mapping[str, datetime] = field(default_factory=dict)
 
 
 def day_start(day: date) -> datetime:
@@ -140,7 +141,7 @@ def _set_apart(
 def _as_first_seen(look: MeterLook, known: Mapping[str, MeteredNode]) -> MeterLook:
     """The look with its pods' owners as they were when each was first seen: a label that changes moves no bill."""
     lit: dict[str, MeteredNode] = {}
-    nodes: dict[str, Node] = {}
+    nodes: dict[str, Node] = field(default_factory=dict)
     for instance, seen in look.lit.items():
         node, was = look.nodes.get(instance), known.get(instance)
         if node is None or was is None or node.name in look.apart or (then := as_first_seen(node, was.owners)) is node:

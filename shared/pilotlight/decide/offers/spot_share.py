@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 
 import msgspec
+from msgspec import field
 from msgspec.structs import replace
 
 from pilotlight.decide.offers.selection import Eligible
@@ -29,9 +30,9 @@ class SpotShares(msgspec.Struct):
     """
 
     limits: Mapping[Who, Decimal]
-    asked: Counter[Who] = msgspec.field(default_factory=Counter)
-    on_spot: Counter[Who] = msgspec.field(default_factory=Counter)
-    gangs: Counter[str] = msgspec.field(default_factory=Counter)
+    asked: Counter[Who] = field(default_factory=Counter)
+    on_spot: Counter[Who] = field(default_factory=Counter)
+    gangs: Counter[str] = field(default_factory=Counter)
 
     def take(self, shape: PodShape, pods: int) -> None:
         """Count pods that get spot."""

@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
+from msgspec import field
 from msgspec.structs import replace
 
 from pilotlight.decide.fit.fit import Bin
@@ -41,15 +42,15 @@ class Headroom(msgspec.Struct):
     nodes: int = 0  # Nodes that are lit, or bought by this plan.
     gpus: int = 0  # Whole devices of them.
     usd_per_hour: UsdPerHour = Decimal(0)  # Dollars an hour of them.
-    by_pool: Counter[str] = msgspec.field(default_factory=Counter)  # Nodes of each pool.
+    by_pool: Counter[str] = field(default_factory=Counter)  # Nodes of each pool.
     # Nodes of reserved pools that are paid for and still to be had, by pool and zone; no zone: of the whole pool.
-    paid: dict[tuple[str, str], int] = {}
+    paid: dict[tuple[str, str], int] = field(default_factory=dict)
     # Nodes of each pool that are counted already; purchases take these first.
-    owed: Counter[str] = msgspec.field(default_factory=Counter)
+    owed: Counter[str] = field(default_factory=Counter)
     # Quotas of the cloud's account by pool, where it tells them.
-    quotas: Mapping[str, Quota] = {}
+    quotas: Mapping[str, Quota] = field(default_factory=dict)
     # What this plan takes of each quota, in its unit, by its name.
-    taken: Counter[str] = msgspec.field(default_factory=Counter)
+    taken: Counter[str] = field(default_factory=Counter)
     spot_shares: "SpotShares | None" = None  # Shares of spot that are left; None where the policy names none.
 
     def add(self, offering: Offering, nodes: int, terms_: Terms | None = None) -> None:
@@ -256,11 +257,11 @@ class Purchase(msgspec.Struct):
     """Nodes of one offering bought so far in this plan, for whom. ``terms`` are one a node, where there are budgets."""
 
     offering: Offering
-    bins: list[Bin] = []
-    terms: list[Terms] = []
-    demands: list[str] = []
-    shapes: dict[str, None] = {}  # Keys alone, in the order that they came.
-    gangs: dict[str, None] = {}
+    bins: list[Bin] = field(default_factory=list)
+    terms: list[Terms] = field(default_factory=list)
+    demands: list[str] = field(default_factory=list)
+    shapes: dict[str, None] = field(default_factory=dict)  # Keys alone, in the order that they came.
+    gangs: dict[str, None] = field(default_factory=dict)
     workload_class: str = ""
     number: int = 0  # Its place among the plan's purchases.
 

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import Literal
 
 import msgspec
 
 from pilotlight import typed_json
 from pilotlight.facts.decisions import Buy, CallStep, Held, NodeVerdict, Record, StepCode, StepState
-from pilotlight.facts.messages import Alert, CapacityChanged, Outgoing
+from pilotlight.facts.messages import TYPES, Alert, CapacityChanged, Outgoing
 from pilotlight.facts.workload import IDLE_BLOCKED, LAUNCH_OWED
 from pilotlight.flow.alerts.cluster_events import on_objects
-from pilotlight.flow.alerts.outgoing_alerts import alert_out, outgoing
 from pilotlight.flow.alerts.wording import (
     CallWorth,
     NotDone,
@@ -23,9 +23,11 @@ from pilotlight.flow.alerts.wording import (
     owes_no_more,
     warnings,
 )
+from pilotlight.flow.answer import alert_out
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import call_steps, ledger
 
+_NAMES = {kind: name for name, kind in TYPES.items()}
 _OF_PODS = ("refused/", "finding-", "deadline/")
 _OWED = f"finding-{LAUNCH_OWED}/"
 _BLOCKED = f"finding-{IDLE_BLOCKED}/"
@@ -52,10 +54,10 @@ def messages_of(deps: Deps, record: Record) -> tuple[Outgoing, ...]:
             continue
         if step.state == "done" or (step.count and step.state in ("denied", "unknown")):
             change = _change(deps, call, step.count, record)
-            out.append(outgoing(change, "capacity", change.pool, f"{record.id}.{step.n}"))
+            out.append(_outgoing(change, "capacity", change.pool, f"{record.id}.{step.n}"))
             if not _of_a_broken_gang(call, step):
                 alert = _alert_of(change, call, call_worth(deps, call, step.count))
-                out.append(outgoing(alert, "alerts", change.pool, f"{record.id}.{step.n}.alert"))
+                out.append(_outgoing(alert, "alerts", change.pool, f"{record.id}.{step.n}.alert"))
         if (ended := _ENDED.get((step.state, step.code)) or _ENDED.get((step.state, ""))) is not None:
             change = _change(deps, call, step.count, record)
             alert = not_done(change, ended, step.call, step.target, step.note, call_worth(deps, call, step.count))
@@ -94,7 +96,7 @@ def _news(deps: Deps, alert: Alert, id: str) -> list[Outgoing]:
     """An alert that was not told lately."""
     if ledger.was_told(deps.state, deps.name, alert.fingerprint):
         return []
-    return [outgoing(alert, "alerts", alert.fingerprint, id)]
+    return [_outgoing(alert, "alerts", alert.fingerprint, id)]
 
 
 def close_and_tell(deps: Deps, record: Record, version: int) -> Record:
@@ -185,6 +187,11 @@ def send(deps: Deps, messages: Sequence[Outgoing]) -> None:
                 ledger.mark_told(deps.state, deps.name, message.key, alert.subject)
 
 
+def _outgoing(message: Alert | CapacityChanged, topic: Literal["alerts", "capacity"], key: str, id: str) -> Outgoing:
+    data = msgspec.Raw(msgspec.json.encode(message))
+    return Outgoing(id=id, topic=topic, type=_NAMES[type(message)], key=key, data=data)
+
+
 def _change(deps: Deps, call: Buy | NodeVerdict, count: int, record: Record) -> CapacityChanged:
     return CapacityChanged(
         cluster=deps.name,
@@ -224,7 +231,7 @@ _NEXT = {"grow": "the pods bind when the node is ready", "release": "nothing to 
 def flap_alerts(deps: Deps, pools: Sequence[str], decision: str, now: datetime) -> tuple[Outgoing, ...]:
     """Pools that were put out and lit again too often: they idle for longer now."""
     return tuple(
-        outgoing(
+        _outgoing(
             Alert(
                 cluster=deps.name,
                 kind="flapping",

@@ -15,7 +15,7 @@ from pilotlight.decide.money.metering import day_start
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.money.bill import Bill
 from pilotlight.facts.money.bill_files import BillFile, BillListing
-from pilotlight.flow.alerts.outgoing_alerts import tell_once
+from pilotlight.flow.answer import tell_once
 from pilotlight.flow.billing import billed_days, node_costs, pool_readings
 from pilotlight.flow.billing.bill_alerts import DAILY_S, bill_alert, list_findings
 from pilotlight.flow.billing.billed_days import DAY, LOOK_BACK
@@ -43,7 +43,7 @@ TOO_OFTEN = 3
 """A file that was begun so often and never came to its end is told of."""
 
 
-class Unread(Exception):
+class BillUnread(Exception):
     """The bill cannot be read now, unlike the store."""
 
     def __init__(self, error: PilotlightError) -> None:
@@ -60,7 +60,7 @@ def _reading() -> Iterator[None]:
     try:
         yield
     except PilotlightError as error:
-        raise Unread(error) from error
+        raise BillUnread(error) from error
 
 
 class _Work(NamedTuple):
@@ -77,7 +77,7 @@ class _Work(NamedTuple):
 
 
 def look(deps: Deps, bills: Bills) -> str:
-    """Read what is not as it was read, for as long as a tick has; what was read. Raises ``Unread``."""
+    """Read what is not as it was read, for as long as a tick has; what was read. Raises ``BillUnread``."""
     now = deps.state.now()
     since = (now - LOOK_BACK).date()
     if not isinstance(bills, FiledBills):
@@ -150,7 +150,7 @@ def _read_of(work: _Work) -> str:
     return f"read {len(work.read)} of {count_of(len(work.listing.groups), 'file')} of the bill"
 
 
-def left(deps: Deps, bills: Bills) -> str:
+def say_left(deps: Deps, bills: Bills) -> str:
     """What there is to read."""
     if not isinstance(bills, FiledBills):
         return "the bill would be read"

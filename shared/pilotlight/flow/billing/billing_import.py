@@ -34,12 +34,12 @@ def billing_import(deps: "Deps", message: Tick | BillExported, *, dry_run: bool 
     from pilotlight.flow.billing import bill_reading
 
     if dry_run:
-        return Answer(decision="", did=(), why=bill_reading.left(deps, deps.bills))
+        return Answer(decision="", did=(), why=bill_reading.say_left(deps, deps.bills))
     if not _begun(deps):
         return Answer(decision="", did=(), why="the bill is being read")
     try:
         said = bill_reading.look(deps, deps.bills)
-    except bill_reading.Unread as unread:
+    except bill_reading.BillUnread as unread:
         error = unread.error
         BILL_READING.delete(deps.state, deps.name)
         if asked:

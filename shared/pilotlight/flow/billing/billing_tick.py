@@ -23,8 +23,7 @@ from pilotlight.facts.messages import BudgetNotice, Tick
 from pilotlight.facts.money.bill import MeterDay
 from pilotlight.facts.money.budgets import Spent
 from pilotlight.facts.workload import Finding
-from pilotlight.flow.alerts.outgoing_alerts import by_fingerprint, tell_once, was_noticed
-from pilotlight.flow.answer import Answer
+from pilotlight.flow.answer import Answer, by_fingerprint, tell_once, was_noticed
 from pilotlight.flow.billing import billed_days, cost_anomalies, meter_nodes, node_costs, pool_readings
 from pilotlight.flow.billing.audit_chain import anchor
 from pilotlight.flow.billing.bill_alerts import DAILY_S, NAMED, bill_alert, list_findings

@@ -7,7 +7,7 @@ from pilotlight.decide.limits.canary import Side, passed_bound, side
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.money.bill import MeterDay
 from pilotlight.flow.alerts.decision_messages import send
-from pilotlight.flow.alerts.outgoing_alerts import alert_out
+from pilotlight.flow.answer import alert_out
 from pilotlight.flow.deps import Deps, HasBudgets
 from pilotlight.flow.records import brake_records, flight_log, ledger
 from pilotlight.state_schema.cluster_records import PAUSE

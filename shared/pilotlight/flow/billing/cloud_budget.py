@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from pilotlight.errors import BadEvent
 from pilotlight.facts.messages import Alert, BudgetNotice
-from pilotlight.flow.alerts.outgoing_alerts import tell_once
-from pilotlight.flow.answer import Answer
+from pilotlight.flow.answer import Answer, tell_once
 
 if TYPE_CHECKING:
     from pilotlight.flow.deps import Deps

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
+from msgspec import field
 from msgspec.structs import replace
 
 from pilotlight.decide.money import holds as rules
@@ -36,15 +37,15 @@ Live = tuple[Hold, Lit | None]
 class Gathered(msgspec.Struct):
     """What a pass over all holds finds."""
 
-    due: list[datetime] = []  # When a hold must next be moved on.
-    frozen: dict[str, bool] = {}  # Instances that were cordoned, and that are not any more.
-    cold: dict[str, bool] = {}
+    due: list[datetime] = field(default_factory=list)  # When a hold must next be moved on.
+    frozen: dict[str, bool] = field(default_factory=dict)  # Instances that were cordoned, and that are not any more.
+    cold: dict[str, bool] = field(default_factory=dict)
     """Nodes that nothing may bind to, by name; true for an empty one for whose idling nothing more is held."""
-    capped: set[str] = set()  # Those of them whose idling a hard budget ends.
-    kept: list[tuple[str, Hold]] = []  # Holds that stay, by their nodes.
-    told: dict[str, tuple[Meter, list[Short]]] = {}  # What each meter is short of, by key.
-    findings: list[Finding] = []
-    away: Mapping[str, Away] = {}  # By instance: pods that leave it for want of dollars.
+    capped: set[str] = field(default_factory=set)  # Those of them whose idling a hard budget ends.
+    kept: list[tuple[str, Hold]] = field(default_factory=list)  # Holds that stay, by their nodes.
+    told: dict[str, tuple[Meter, list[Short]]] = field(default_factory=dict)  # What each meter is short of, by key.
+    findings: list[Finding] = field(default_factory=list)
+    away: Mapping[str, Away] = field(default_factory=dict)  # By instance: pods that leave it for want of dollars.
 
 
 class Cover(NamedTuple):

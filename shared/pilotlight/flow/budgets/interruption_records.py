@@ -30,7 +30,7 @@ from pilotlight.facts.interruption.interruption import (
     bound_interruption,
 )
 from pilotlight.facts.messages import Alert, Outgoing
-from pilotlight.flow.alerts.outgoing_alerts import alert_out
+from pilotlight.flow.answer import alert_out
 from pilotlight.ports.state import ABSENT, State
 from pilotlight.state_schema.instance_records import INTERRUPTION, RESCUE
 from pilotlight.units import HOUR, UsdPerHour, moment_of

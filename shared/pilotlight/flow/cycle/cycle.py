@@ -15,7 +15,7 @@ from pilotlight.facts.place.homes import NO_HOMES
 from pilotlight.facts.workload import TAKES_HOMES, Finding
 from pilotlight.flow.alerts.decision_messages import close_and_tell, with_messages
 from pilotlight.flow.alerts.wording import answer_of, summary
-from pilotlight.flow.answer import Answer, Outcome, join_answers
+from pilotlight.flow.answer import Answer, Outcome
 from pilotlight.flow.cycle.act import Act
 from pilotlight.flow.cycle.planning import Aim, make_plan
 from pilotlight.flow.cycle.recovery import any_stays, carry_on, look_and_settle, purchases, sized_anew, take_over
@@ -278,3 +278,12 @@ def _without_record(plan: Plan) -> Outcome:
     if any(held.code != "settling" for held in plan.held):
         return "stopped"
     return "seen" if plan.pods or plan.held else "nothing"
+
+
+def join_answers(first: Answer | None, second: Answer) -> Answer:
+    """Two looks in one answer."""
+    if first is None or first.outcome != "done":
+        return second
+    if second.outcome != "done":
+        return replace(first, did=first.did + second.did, look_again_at=second.look_again_at)
+    return replace(second, did=first.did + second.did, released=first.released + second.released)
