@@ -141,7 +141,7 @@ def _set_apart(
 def _as_first_seen(look: MeterLook, known: Mapping[str, MeteredNode]) -> MeterLook:
     """The look with its pods' owners as they were when each was first seen: a label that changes moves no bill."""
     lit: dict[str, MeteredNode] = {}
-    nodes: dict[str, Node] = field(default_factory=dict)
+    nodes: dict[str, Node] = {}
     for instance, seen in look.lit.items():
         node, was = look.nodes.get(instance), known.get(instance)
         if node is None or was is None or node.name in look.apart or (then := as_first_seen(node, was.owners)) is node:
