@@ -11,7 +11,6 @@ refuses.
 
 import ast
 import io
-import marshal
 import re
 import subprocess
 import sys
@@ -28,6 +27,8 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from bundled import pack
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "shared" / "pilotlight"
@@ -158,11 +159,7 @@ def bundled(files: dict[str, bytes]) -> dict[str, bytes]:
         return {}
     modules = {_module(name): (Path(name).stem == "__init__", code[_cached(Path(name))][16:]) for name in sorted(rest)}
     magic = code[_cached(Path(INIT))][:4]
-    return (
-        first
-        | {_cached(Path(name)): code[_cached(Path(name))] for name in first}
-        | {BIN: magic + marshal.dumps(modules, 2)}
-    )
+    return first | {_cached(Path(name)): code[_cached(Path(name))] for name in first} | {BIN: magic + pack(modules)}
 
 
 def _module(name: str) -> str:

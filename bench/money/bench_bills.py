@@ -1,8 +1,8 @@
 """Month to date by team over large FOCUS exports: this product's reader against pandas, each in a process of its own.
 
 Usage: python bench/money/bench_bills.py [--only parquet csv.gz tags] [--rows 10000000]
-``parquet``: flat columns of 20 teams; ``csv.gz``: a tenth of the rows as text; ``tags``: a tenth of them in Parquet, with
-2,000 teams in tags of JSON. pandas is put into build/bench-venv when it is not there yet. Prints CPU seconds and peak
+``parquet``: flat columns of 20 teams; ``csv.gz``: a tenth of the rows as text; ``tags``: a tenth of them in Parquet,
+with 2,000 teams in tags of JSON. pandas is put into build/bench-venv when it is not there yet. Prints CPU seconds and peak
 memory (median of three), with both ratios; exits 1 where one is over its limit.
 """
 
@@ -90,7 +90,7 @@ def _row(name: str, rows: int, peer: Path) -> bool:
         for which, (python, code) in runs.items():
             cpu, memory, said[which] = _run(python, code + TOLD)
             results[which].append((cpu, memory))
-    medians = {which: [statistics.median(column) for column in zip(*got, strict=True)] for which, got in results.items()}
+    medians = {which: [statistics.median(each) for each in zip(*got, strict=True)] for which, got in results.items()}
     for which, (cpu, memory) in medians.items():
         print(f"{name:8} {which:<11} {cpu:6.2f} s CPU  {memory:7.0f} MB peak  over {rows:,} rows")
     cpu, memory = (ours / theirs for ours, theirs in zip(medians["pilotlight"], medians["pandas"], strict=True))

@@ -76,7 +76,7 @@ import msgspec
 
 from pilotlight import typed_json
 from pilotlight.errors import BadInput
-from pilotlight.facts.capacity import Mode
+from pilotlight.facts.modes import Mode
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:

@@ -14,11 +14,6 @@ from threading import RLock
 from typing import TYPE_CHECKING, Unpack, cast
 
 from pilotlight.adapters import logs
-from pilotlight.facts.capacity import Offering
-from pilotlight.facts.offers.catalog import Catalog, LivePrices, speeds
-from pilotlight.facts.policy import Policy
-from pilotlight.facts.workload import Finding
-from pilotlight.flow.deps import Deps, LateDeps
 from pilotlight.settings import Settings, address_beside, default_file, deployed_settings, read
 
 if TYPE_CHECKING:
@@ -27,7 +22,12 @@ if TYPE_CHECKING:
     from pilotlight.adapters.world_client import WorldClient
     from pilotlight.doorway import Function, Response
     from pilotlight.doorway.web import Answered
+    from pilotlight.facts.capacity import Offering
     from pilotlight.facts.limits.checks import Token
+    from pilotlight.facts.offers.catalog import Catalog, LivePrices
+    from pilotlight.facts.policy import Policy
+    from pilotlight.facts.workload import Finding
+    from pilotlight.flow.deps import Deps
     from pilotlight.ports.clouds import Bills, Pools
     from pilotlight.ports.cluster import Cluster, GpuTelemetry, Queues
     from pilotlight.ports.delivery import AlertChannel, Outbox
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from pilotlight.world.simulation import World
 
 ADVISOR = "advisor"
-DEFAULT_POLICY = "examples/policy.yaml"
-DEFAULT_CATALOG = "data/catalogs/articles.yaml"
+DEFAULT_POLICY, DEFAULT_CATALOG = "examples/policy.yaml", "data/catalogs/articles.yaml"
 
 TOLD_FOR = timedelta(minutes=10)
 """A process that lives longer than this reads again what its cloud said of prices."""
@@ -106,7 +105,7 @@ class App:
         return respond(self, function, request)
 
     @property
-    def deps(self) -> Deps:
+    def deps(self) -> "Deps":
         """The one cluster's ports, its policy, and the offerings that it and the catalogue make."""
         with self._lock:
             if "_deps" in self.__dict__:
@@ -117,17 +116,18 @@ class App:
         """A process that lives for days goes on at the prices that were told since it began."""
         if not (self._reserves or self._deps.live_prices) or self.clock.now() - self._told_at < TOLD_FOR:
             return
-        before = self._told
-        if self._read_told() not in (None, before):
+        if self._told != (self._read_told() or self._told):
             self._deps = replace(self._deps, offerings=self._offered())
 
     @property
-    def late(self) -> Deps:
+    def late(self) -> "Deps":
         """The same for a request: opened as far as it is used. Raises what is wrong with the state or the outbox."""
+        from pilotlight.doorway.functions import LateDeps
+
         with self._lock:
             name, clock, outbox = self.settings.cluster_name, self.clock, self.outbox
             late = LateDeps(lambda: self.deps, self._bills, name=name, state=self.state, outbox=outbox, clock=clock)
-            return cast(Deps, late)
+            return cast("Deps", late)
 
     def _bills(self) -> "Bills | None":
         from pilotlight.connections import bills_at
@@ -135,8 +135,10 @@ class App:
         return bills_at(self.settings, self.policy, self.clock)
 
     @cached_property
-    def _deps(self) -> Deps:
+    def _deps(self) -> "Deps":
         from pilotlight.connections import advisory_policy, prices_at, spot_prices_at
+        from pilotlight.facts.offers.catalog import speeds
+        from pilotlight.flow.deps import Deps
 
         self._read_told()
         cluster, pools = self._cluster_and_pools()
@@ -168,20 +170,20 @@ class App:
             telemetry=self._telemetry,
         )
 
-    def _offered(self) -> tuple[Offering, ...]:
+    def _offered(self) -> "tuple[Offering, ...]":
         """Offerings of the policy's pools, at the catalogue's prices or those that the cloud told since."""
         offered, findings = self._priced()
         for finding in findings:
             _log.warning("finding", extra={"data": {"subject": finding.subject, "why": finding.message}})
         return offered
 
-    def price_offerings(self) -> tuple[tuple[Offering, ...], tuple[Finding, ...]]:
+    def price_offerings(self) -> "tuple[tuple[Offering, ...], tuple[Finding, ...]]":
         """Offerings of the policy's pools, and findings on their types and prices, without the cluster."""
         with self._lock:
             self._read_told()
             return self._priced()
 
-    def _priced(self) -> tuple[tuple[Offering, ...], tuple[Finding, ...]]:
+    def _priced(self) -> "tuple[tuple[Offering, ...], tuple[Finding, ...]]":
         from pilotlight.connections import region_at
         from pilotlight.decide.offers.offerings import offerings
 
@@ -196,7 +198,7 @@ class App:
     def _reserves(self) -> bool:
         return any(pool.capacity_type == "reserved" for pool in self.policy.pools.values())
 
-    def _read_told(self) -> LivePrices | None:
+    def _read_told(self) -> "LivePrices | None":
         """Prices that its cloud, or a bill of what is reserved, told the state; None where it does not tell, or does
         not open: the known stay."""
         from pilotlight.connections import prices_at
@@ -245,7 +247,7 @@ class App:
             time.sleep(seconds / self.speed)
 
     @cached_property
-    def policy(self) -> Policy:
+    def policy(self) -> "Policy":
         """The policy file's; raises ``BadPolicy`` or ``BadInput``."""
         if "policy" in self._seams:
             return self._seams["policy"]
@@ -255,7 +257,7 @@ class App:
         return read_policy(read(where), where)
 
     @cached_property
-    def catalog(self) -> Catalog:
+    def catalog(self) -> "Catalog":
         """The catalogue with the policy's price files; raises ``BadInput``."""
         if "catalog" in self._seams:
             return self._seams["catalog"]
@@ -339,8 +341,7 @@ class App:
             return self._seams["cluster"], self._seams["pools"]
         from pilotlight.connections import open_cluster
 
-        opened = open_cluster(self.settings, self.policy, self.clock, self.served_world)
-        if opened is not None:
+        if (opened := open_cluster(self.settings, self.policy, self.clock, self.served_world)) is not None:
             cluster, pools, self._credential = opened
             return cluster, pools
         from pilotlight.world.world_cluster import WorldCluster

@@ -20,12 +20,12 @@ from pilotlight.errors import Busy
 from pilotlight.facts.decisions import CallStep, NodeVerdict
 from pilotlight.facts.money.bill import MeterPart
 from pilotlight.facts.money.budgets import Ladder
+from pilotlight.flow.answer import Answer
 from pilotlight.flow.billing import meter_nodes
 from pilotlight.flow.budgets import budget_holds as holds
 from pilotlight.flow.budgets import ladder_steps
 from pilotlight.flow.cycle import act, cycle
 from pilotlight.flow.delivery import fan_out, flush
-from pilotlight.flow.deps import Answer
 from pilotlight.flow.observe import snapshot
 from pilotlight.flow.records import call_steps, ledger
 from pilotlight.ports.state import ABSENT

@@ -17,7 +17,8 @@ from pilotlight.facts.messages import Alert, PodPending, Tick
 from pilotlight.facts.offers.catalog import Catalog, InstanceType, Price
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, shape
-from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.answer import Answer
+from pilotlight.flow.deps import Deps
 from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.provision import provision
 from pilotlight.flow.reconcile import reconcile

@@ -9,7 +9,8 @@ from stage import Stage
 
 from pilotlight.facts.messages import NodeJoined
 from pilotlight.facts.place.homes import BIRTH_TAINT
-from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.answer import Answer
+from pilotlight.flow.deps import Deps
 from pilotlight.flow.provision import provision
 from pilotlight.flow.records import lease
 from pilotlight.units import Seconds

@@ -9,7 +9,7 @@ from stage import START, Stage
 from pilotlight.errors import Busy, QuotaExceeded
 from pilotlight.facts.messages import CapacityFailed
 from pilotlight.facts.policy import Policy, PoolPolicy
-from pilotlight.flow.deps import Answer
+from pilotlight.flow.answer import Answer
 from pilotlight.flow.records import lease, ledger
 from pilotlight.flow.refusal import pool_of, refusal
 

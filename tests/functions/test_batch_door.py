@@ -20,7 +20,8 @@ from pilotlight.facts.messages import DeadLetter, Tick
 from pilotlight.facts.place.homes import BIRTH_TAINT
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.flow import homes_watch
-from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.answer import Answer
+from pilotlight.flow.deps import Deps
 from pilotlight.ports.state import Stored
 from pilotlight.settings import Settings
 from pilotlight.tools.serve.tick_schedule import tick_if_due

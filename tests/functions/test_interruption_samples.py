@@ -19,7 +19,7 @@ from pilotlight.facts.messages import Alert, InterruptionNotice, Tick
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.settings import Settings
-from pilotlight.state_schema.cluster_records import INSTANCES
+from pilotlight.state_schema.instance_records import INSTANCES
 from pilotlight.units import HOUR
 from pilotlight.wiring import App
 from pilotlight.world.machines import WorldPool

@@ -384,7 +384,7 @@ NAMED = (
     Named(
         "flow/cycle/act.py",
         "Act._grow",
-        "ledger.forget_flight(deps.state, key)",
+        "flight_log.forget_flight(deps.state, key)",
         "pass",
         "tests/flow/interruption/test_unconfirmed_calls.py::test_a_purchase_that_never_left_us_is_on_its_way_to_nobody",
     ),

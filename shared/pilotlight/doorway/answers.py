@@ -8,11 +8,10 @@ from typing import Any
 import msgspec
 
 from pilotlight.adapters.logs import LOGGER
-from pilotlight.codec.printable import printable
 from pilotlight.doorway.functions import Request
 from pilotlight.errors import BadEvent, Corrupt, PilotlightError, Reject, Retry, StoreFault, TooMuch, Unavailable
 from pilotlight.facts.messages import DeadLetter, Message, Outgoing, Tick
-from pilotlight.flow.deps import Answer
+from pilotlight.flow.answer import Answer
 
 KEPT_HEADERS = ("content-type", "user-agent", "ce-", "x-goog-pubsub-", "x-cloudscheduler")
 """Headers a dead letter keeps; never those that carry credentials."""
@@ -46,7 +45,11 @@ def worst(answers: Sequence[Response], body: dict[str, Any]) -> Response:
 
 def answer_decision(answer: Answer, message: Message) -> Response:
     """Answer with a flow's decision. A rescue is looked at several times a second: only what it does is logged."""
-    figured = answer if answer.plan is None else printable(answer)  # Only a plan has figures.
+    figured: object = answer
+    if answer.plan is not None:  # Only a plan has figures.
+        from pilotlight.codec.printable import printable
+
+        figured = printable(answer)
     body: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(figured))
     waits = isinstance(message, Tick) and message.what == "rescue" and not answer.did
     said = {"decision": answer.decision, "did": answer.did, "why": answer.why}

@@ -2,10 +2,9 @@
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
-import msgspec
+from msgspec.structs import replace
 
 from pilotlight.adapters.logs import LOGGER, bind_context
 from pilotlight.codec.events import Delivery, Ignored, Refused, decode
@@ -31,7 +30,7 @@ from pilotlight.facts.messages import (
     QuotaReserved,
     Tick,
 )
-from pilotlight.flow.deps import Answer
+from pilotlight.flow.answer import Answer
 from pilotlight.settings import EVERY_CLUSTER
 from pilotlight.units import Seconds
 
@@ -168,7 +167,7 @@ def _at(request: Request, message: Message, cluster: str) -> Response:
             if isinstance(message, Tick):
                 return answer_stalled_tick(request, message, error)
             return answer_failure(error, NOT_SET_UP)
-        return _answer(replace(request, house=site), msgspec.structs.replace(message, cluster=cluster))
+        return _answer(replace(request, house=site), replace(message, cluster=cluster))
 
 
 def _answer(request: Request, message: Message) -> Response:

@@ -1,8 +1,9 @@
 """The functions: what each is given, which messages it takes, and the flow that it runs."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -20,16 +21,20 @@ from pilotlight.facts.messages import (
     QuotaReserved,
     Tick,
 )
-from pilotlight.facts.policy import Policy
-from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.answer import Answer
 from pilotlight.settings import Settings
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
     from pilotlight.doorway.blame import Suspects
+    from pilotlight.facts.policy import Policy
     from pilotlight.flow.delivery.desk import Desk
+    from pilotlight.flow.deps import Deps
+    from pilotlight.ports.clouds import Bills
     from pilotlight.ports.delivery import AlertChannel, Outbox
     from pilotlight.ports.state import Clock, State
+
+T = TypeVar("T")
 
 Function = Literal[
     "pod_pending",
@@ -57,12 +62,12 @@ class House(Protocol):
         ...
 
     @property
-    def late(self) -> Deps:
+    def late(self) -> "Deps":
         """The one cluster's ports and policy, opened as they are used; of many, only ``for_cluster`` has them."""
         ...
 
     @property
-    def policy(self) -> Policy:
+    def policy(self) -> "Policy":
         """The policy; its alerts are those of every cluster."""
         ...
 
@@ -92,8 +97,57 @@ class House(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class LateDeps:
+    """In the place of ``Deps``, with only these four at once; with the first other thing that is used, all are opened.
+    The bill is opened alone: who reads it reaches no cluster.
+
+    An event that is known needs no more: it costs neither policy, catalogue, cluster nor cloud. A deployment that is
+    set up wrongly raises ``Failed``: that is no fault of the event.
+    """
+
+    def __init__(
+        self,
+        open: "Callable[[], Deps]",
+        bills: "Callable[[], Bills | None]",
+        *,
+        name: str,
+        state: "State",
+        outbox: "Outbox",
+        clock: "Clock",
+    ) -> None:
+        self.name, self.state, self.outbox, self.clock = name, state, outbox, clock
+        self._open, self._bills = open, bills
+        self._opened: Deps | None = None
+
+    def now(self) -> datetime:
+        """As ``Deps.now``."""
+        return self.state.now()
+
+    @property
+    def whole(self) -> "Deps":
+        """All of them, opened."""
+        if self._opened is None:
+            self._opened = _set_up(self._open)
+        return self._opened
+
+    @cached_property
+    def bills(self) -> "Bills | None":
+        """The cloud's bill, where one is set up; opened once."""
+        return self._opened.bills if self._opened is not None else _set_up(self._bills)
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else ``Deps`` has."""
+        return getattr(self.whole, name)
+
+
+def _set_up(open: Callable[[], T]) -> T:
+    try:
+        return open()
+    except Reject as error:
+        raise Failed(f"not set up: {error}") from error
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One request to a function: its body and headers, and the deployment that it came to.
 
     ``watch_s``: so long a tick may wait for nodes that join; 0 where somebody waits for its answer.
@@ -108,7 +162,7 @@ class Request:
     suspects: "Suspects | None" = None
 
     @property
-    def deps(self) -> Deps:
+    def deps(self) -> "Deps":
         """The ports and policy of the one cluster it is about, with what is set apart of it."""
         return self.house.late if self.suspects is None else self.suspects.deps(self.house.late)
 

@@ -13,9 +13,6 @@ from pilotlight.facts.workload import NVIDIA, Finding, GpuRequest, Parked, PodDe
 from pilotlight.units import EPOCH, MILLI_PER_GPU, Seconds, UsdPerHour, clock_seconds
 
 CapacityType = Literal["on-demand", "spot", "reserved", "flex-start"]
-Mode = Literal["observe", "advise", "scale-up", "act"]
-PoolMode = Literal["observe", "advise", "scale-up", "act", "canary"]
-"""What a pool's own may be: a ``canary`` acts for as long as it keeps within its bounds."""
 
 
 class Taint(msgspec.Struct, frozen=True, kw_only=True):

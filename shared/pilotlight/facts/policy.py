@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from pilotlight.facts.alerts.channel_policy import Alerts
-from pilotlight.facts.capacity import CapacityType, Mode, PoolMode, Taint
+from pilotlight.facts.capacity import CapacityType, Taint
 from pilotlight.facts.demand.worker_queues import QueueRules
 from pilotlight.facts.limits.policy_terms import (
     Dollars,
@@ -25,6 +25,7 @@ from pilotlight.facts.limits.policy_terms import (
 )
 from pilotlight.facts.limits.pool_handover import OnSilence
 from pilotlight.facts.limits.rule_policy import Rule
+from pilotlight.facts.modes import Mode, PoolMode
 from pilotlight.facts.money.gates import GATE
 from pilotlight.facts.money.money_policy import BillScope, Budget, BudgetScope, Caps, Prices
 from pilotlight.facts.place.homes import has_home_taint

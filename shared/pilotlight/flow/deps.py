@@ -1,18 +1,16 @@
-"""Dependencies of a flow: one cluster's ports and policy; and the answer that a flow gives."""
+"""Dependencies of a flow: one cluster's ports and policy."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-import msgspec
-
-from pilotlight.errors import Denied, Failed, Reject, Retry
-from pilotlight.facts.capacity import Mode, Offering
+from pilotlight.errors import Denied, Retry
+from pilotlight.facts.capacity import Offering
 from pilotlight.facts.labels import WARNINGS
 from pilotlight.facts.limits.isolated_objects import SetApart, SetApartKind
+from pilotlight.facts.modes import Mode
 from pilotlight.facts.policy import Policy
 from pilotlight.ports.cluster import WideCluster
 from pilotlight.ports.state import Clock, State
@@ -20,7 +18,6 @@ from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
     from pilotlight.facts.capacity import ClusterView
-    from pilotlight.facts.decisions import Plan
     from pilotlight.facts.limits.checks import Token
     from pilotlight.ports.clouds import AskPrices, AskSpotPrices, Bills, Pools
     from pilotlight.ports.cluster import Cluster, GpuTelemetry, Queues
@@ -50,7 +47,7 @@ class HasBudgets(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Deps:
     """One cluster's ports, and the policy with the offerings it and the catalogue make."""
 
@@ -171,85 +168,3 @@ class Deps:
         """The mode of a pool: its own, else the deployment's."""
         rules = self.policy.pools.get(pool)
         return (rules.acts_as if rules is not None else None) or self.mode
-
-
-class LateDeps:
-    """In the place of ``Deps``, with only these four at once; with the first other thing that is used, all are opened.
-    The bill is opened alone: who reads it reaches no cluster.
-
-    An event that is known needs no more: it costs neither policy, catalogue, cluster nor cloud. A deployment that is
-    set up wrongly raises ``Failed``: that is no fault of the event.
-    """
-
-    def __init__(
-        self,
-        open: Callable[[], Deps],
-        bills: "Callable[[], Bills | None]",
-        *,
-        name: str,
-        state: State,
-        outbox: "Outbox",
-        clock: Clock,
-    ) -> None:
-        self.name, self.state, self.outbox, self.clock = name, state, outbox, clock
-        self._open, self._bills = open, bills
-        self._opened: Deps | None = None
-
-    def now(self) -> datetime:
-        """As ``Deps.now``."""
-        return self.state.now()
-
-    @property
-    def whole(self) -> Deps:
-        """All of them, opened."""
-        if self._opened is None:
-            self._opened = _set_up(self._open)
-        return self._opened
-
-    @cached_property
-    def bills(self) -> "Bills | None":
-        """The cloud's bill, where one is set up; opened once."""
-        return self._opened.bills if self._opened is not None else _set_up(self._bills)
-
-    def __getattr__(self, name: str) -> Any:
-        """Whatever else ``Deps`` has."""
-        return getattr(self.whole, name)
-
-
-def _set_up(open: Callable[[], T]) -> T:
-    try:
-        return open()
-    except Reject as error:
-        raise Failed(f"not set up: {error}") from error
-
-
-Outcome = Literal["done", "seen", "stopped", "nothing", "at-work", "known", "dry-run"]
-"""``done``: a decision was recorded. ``seen``: there is demand, and nothing new to do or tell of it. ``stopped``:
-brakes hold all that would be done. ``nothing``: there was nothing to do. ``at-work``: another delivery looks after this
-one. ``known``: this event was handled before, or is of no use.
-"""
-
-
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """A function's answer: the decision's id (empty when none was needed), what it did, and why in one line.
-
-    ``outcome`` is for code, ``why`` for people. ``released`` are the nodes that were given back. ``plan`` is there on a
-    dry run. ``look_again_at`` is when a look could change something without a new event.
-    """
-
-    decision: str
-    did: tuple[str, ...]
-    why: str
-    outcome: Outcome = "done"
-    released: tuple[str, ...] = ()
-    look_again_at: datetime | None = None
-    plan: "Plan | None" = None
-
-
-def join_answers(first: Answer | None, second: Answer) -> Answer:
-    """Two looks in one answer."""
-    if first is None or first.outcome != "done":
-        return second
-    if second.outcome != "done":
-        return msgspec.structs.replace(first, did=first.did + second.did, look_again_at=second.look_again_at)
-    return msgspec.structs.replace(second, did=first.did + second.did, released=first.released + second.released)

@@ -16,8 +16,10 @@ from pilotlight.flow.deps import Deps
 from pilotlight.ports.state import State
 from pilotlight.state_schema.alert_records import PROOF, WAITING
 from pilotlight.state_schema.billing_records import HOLD, METERED
-from pilotlight.state_schema.cluster_records import ISOLATED, PAUSE, RESCUE
-from pilotlight.state_schema.decision_records import IN_FLIGHT, MEMORY, OPEN
+from pilotlight.state_schema.cluster_records import ISOLATED, PAUSE
+from pilotlight.state_schema.decision_records import MEMORY, OPEN
+from pilotlight.state_schema.flight_records import IN_FLIGHT
+from pilotlight.state_schema.instance_records import RESCUE
 from pilotlight.state_schema.marks import SILENT
 from pilotlight.state_schema.table import Packed, Table
 from pilotlight.units import clock_seconds

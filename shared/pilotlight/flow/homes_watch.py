@@ -1,9 +1,11 @@
 """Nodes that join after a tick's look: each gets its home within seconds, where no event tells of it."""
 
 from pilotlight.facts.messages import Tick
-from pilotlight.flow.deps import Answer, Deps, join_answers
+from pilotlight.flow.answer import Answer
+from pilotlight.flow.cycle.cycle import join_answers
+from pilotlight.flow.deps import Deps
 from pilotlight.flow.reconcile import reconcile
-from pilotlight.flow.records import ledger
+from pilotlight.flow.records import flight_log
 from pilotlight.ports.cluster import HomingCluster
 from pilotlight.units import Seconds
 
@@ -21,7 +23,7 @@ def watch(deps: Deps, tick: Tick, answer: Answer, for_s: Seconds) -> Answer:
     """
     deps, ran = deps.whole, deps.clock.stopwatch()
     looked, rest, seen = 0.0, POLL_S, set[str]()
-    while ran() + rest < for_s and ledger.in_flight(deps.state, deps.name):
+    while ran() + rest < for_s and flight_log.in_flight(deps.state, deps.name):
         began = ran()
         deps.pause(rest)
         asked = ran()

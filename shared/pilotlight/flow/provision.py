@@ -5,11 +5,14 @@ every node that was bought is given its home.
 """
 
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from pilotlight.facts.messages import STALE_S, NodeJoined, PodPending, QuotaReserved
-from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.records import lease, ledger
+from pilotlight.flow.answer import Answer
 from pilotlight.state_schema.marks import EVENT, Mark
+
+if TYPE_CHECKING:
+    from pilotlight.flow.deps import Deps
 
 Hint = PodPending | QuotaReserved | NodeJoined
 
@@ -19,7 +22,7 @@ COARSE = timedelta(seconds=2)
 """Events about nodes tell whole seconds, by another clock than the store's."""
 
 
-def provision(deps: Deps, event: Hint, *, dry_run: bool = False) -> Answer:
+def provision(deps: "Deps", event: Hint, *, dry_run: bool = False) -> Answer:
     """Answer one event. A pod whose capacity is on its way needs no look, nor does a node that a look has seen."""
     claim = f"{deps.name}/{event.identity or f'{_subject(event)}/{event.uid}/{event.at}'}"
     if not dry_run and (known := _handled(deps, claim) or _seen_to(deps) or _known(deps, event)):
@@ -53,17 +56,19 @@ def _refused(event: Hint) -> dict[str, datetime]:
     return {event.uid: event.at} if isinstance(event, PodPending) and event.uid and event.at is not None else {}
 
 
-def _handled(deps: Deps, claim: str, why: str = "this event was handled already") -> Answer | None:
+def _handled(deps: "Deps", claim: str, why: str = "this event was handled already") -> Answer | None:
     found = EVENT.get(deps.state, claim)
     if found is None:
         return None
     return Answer(decision=found.value.note, did=(), why=why, outcome="known")
 
 
-def _of_its_pod(deps: Deps, event: Hint, looked: Answer) -> Answer:
+def _of_its_pod(deps: "Deps", event: Hint, looked: Answer) -> Answer:
     """The answer of a look for another event, as far as it decided on this one's pod."""
     if not isinstance(event, PodPending):
         return looked
+    from pilotlight.flow.records import ledger
+
     name, record = f"{event.namespace}/{event.name}", ledger.filed_decision(deps.state, deps.name, looked.decision)
     groups = record.plan.pods if record is not None else ()
     mine = next((one for one in groups if (event.uid in one.uids if event.uid else name in one.pods)), None)
@@ -74,8 +79,10 @@ def _of_its_pod(deps: Deps, event: Hint, looked: Answer) -> Answer:
     return Answer(decision=looked.decision, did=(), why=f"{said}, {why}; {LOOKED}", outcome="known")
 
 
-def _seen_to(deps: Deps) -> Answer | None:
+def _seen_to(deps: "Deps") -> Answer | None:
     """In a burst most deliveries end here."""
+    from pilotlight.flow.records import lease
+
     return (
         Answer(decision="", did=(), why=lease.AT_WORK, outcome="at-work")
         if lease.spoken_for(deps.state, deps.name)
@@ -83,13 +90,15 @@ def _seen_to(deps: Deps) -> Answer | None:
     )
 
 
-def _known(deps: Deps, event: Hint) -> Answer | None:
+def _known(deps: "Deps", event: Hint) -> Answer | None:
     return _joined_before(deps, event) if isinstance(event, NodeJoined) else _on_its_way(deps, event)
 
 
-def _joined_before(deps: Deps, event: NodeJoined) -> Answer | None:
+def _joined_before(deps: "Deps", event: NodeJoined) -> Answer | None:
     """A node that nobody waits for, or that a look has seen: in a burst one look sees many."""
-    if not deps.policy.homed and not any(ledger.in_flight(deps.state, deps.name)):
+    from pilotlight.flow.records import flight_log, lease
+
+    if not deps.policy.homed and not any(flight_log.in_flight(deps.state, deps.name)):
         return Answer(decision="", did=(), why="no node is on its way, and none is kept for pods", outcome="known")
     looked = lease.last_look(deps.state, deps.name)
     if looked is None or event.at is None or looked <= event.at + COARSE:
@@ -98,9 +107,11 @@ def _joined_before(deps: Deps, event: NodeJoined) -> Answer | None:
     return Answer(decision="", did=(), why=why, outcome="known")
 
 
-def _on_its_way(deps: Deps, event: PodPending | QuotaReserved) -> Answer | None:
+def _on_its_way(deps: "Deps", event: PodPending | QuotaReserved) -> Answer | None:
+    from pilotlight.flow.records import flight_log
+
     now = deps.now()
-    for _, entry in ledger.in_flight(deps.state, deps.name):
+    for _, entry in flight_log.in_flight(deps.state, deps.name):
         if event.uid and event.uid in entry.demands and now < entry.ready_by:
             until = f"{entry.offering}, by {entry.ready_by:%H:%M:%S}"
             why = f"capacity for {event.namespace}/{event.name} is on its way: {until}"
@@ -108,7 +119,7 @@ def _on_its_way(deps: Deps, event: PodPending | QuotaReserved) -> Answer | None:
     return None
 
 
-def _late(deps: Deps, event: Hint) -> str:
+def _late(deps: "Deps", event: Hint) -> str:
     """The claim of all events that are too old to trust: together they are one hint a minute to look."""
     now = deps.now()
     if event.at is None or (now - event.at).total_seconds() <= STALE_S:

@@ -4,12 +4,13 @@ from msgspec.structs import replace
 
 from pilotlight.errors import Denied, Retry
 from pilotlight.facts.messages import Alert, Tick
-from pilotlight.flow.alerts.decision_messages import alert_out, send
+from pilotlight.flow.alerts.decision_messages import send
 from pilotlight.flow.alerts.own_troubles import tell_ending_credential
+from pilotlight.flow.answer import Answer, alert_out
 from pilotlight.flow.cycle import planning
 from pilotlight.flow.cycle.cycle import run_cycle
 from pilotlight.flow.delivery.flush import wake
-from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.deps import Deps
 from pilotlight.flow.interruption.drain_all import ShownNotices, carry_on, look_with_drains
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import ledger

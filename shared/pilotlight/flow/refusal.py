@@ -1,20 +1,22 @@
 """A cloud could not launch what a pool asked for: its offerings rest, and what waits is planned anew."""
 
 import logging
+from typing import TYPE_CHECKING
 
 from pilotlight.errors import Busy
 from pilotlight.facts.messages import STALE_S, CapacityFailed, Tick
-from pilotlight.facts.nodes.instance_groups import pool_of_group
-from pilotlight.facts.policy import Policy
-from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.records import lease, ledger
+from pilotlight.flow.answer import Answer
 from pilotlight.state_schema.marks import EVENT, Mark
 from pilotlight.units import human
+
+if TYPE_CHECKING:
+    from pilotlight.facts.policy import Policy
+    from pilotlight.flow.deps import Deps
 
 _log = logging.getLogger("pilotlight")
 
 
-def refusal(deps: Deps, failed: CapacityFailed, *, dry_run: bool = False) -> Answer:
+def refusal(deps: "Deps", failed: CapacityFailed, *, dry_run: bool = False) -> Answer:
     """Answer one refusal. One that is known, too old, or of a group that is none of ours changes nothing."""
     claim = f"{deps.name}/{failed.identity}"
     if failed.identity and EVENT.get(deps.state, claim) is not None:
@@ -36,13 +38,15 @@ def refusal(deps: Deps, failed: CapacityFailed, *, dry_run: bool = False) -> Ans
     return reconcile(deps, tick)
 
 
-def pool_of(policy: Policy, group: str, cluster: str = "") -> str:
+def pool_of(policy: "Policy", group: str, cluster: str = "") -> str:
     """The pool that the cloud calls ``group``, or makes it of; or nothing."""
+    from pilotlight.facts.nodes.instance_groups import pool_of_group
+
     names = {rules.cluster_pool or name: name for name, rules in policy.pools.items()}
     return names.get(pool_of_group(group, names, cluster), "")
 
 
-def _of_no_use(deps: Deps, failed: CapacityFailed, pool: str) -> str:
+def _of_no_use(deps: "Deps", failed: CapacityFailed, pool: str) -> str:
     if not pool:
         return f"no pool of the policy is called {failed.group} at its cloud"
     age_s = (deps.now() - failed.at).total_seconds() if failed.at else 0.0
@@ -51,9 +55,9 @@ def _of_no_use(deps: Deps, failed: CapacityFailed, pool: str) -> str:
     return ""
 
 
-def _remember(deps: Deps, failed: CapacityFailed, pool: str) -> None:
+def _remember(deps: "Deps", failed: CapacityFailed, pool: str) -> None:
     """Written under the lease, like all of the memory. Raises ``Busy`` while another works on the cluster."""
-    from pilotlight.flow.records import memory_updates
+    from pilotlight.flow.records import lease, ledger, memory_updates
 
     held = lease.acquire(deps.state, deps.name, f"refusal of {failed.group}")
     if held is None:

@@ -1,4 +1,4 @@
-"""Families of a cluster: its worker, brakes that people set, nodes and instances, notices that one is taken."""
+"""Families of a cluster: brakes that people set, nodes, queues, and what is set apart."""
 
 from datetime import datetime
 from typing import Literal
@@ -6,12 +6,10 @@ from typing import Literal
 import msgspec
 
 from pilotlight.facts.demand.worker_queues import QueueHistory
-from pilotlight.facts.interruption.interruption import Instance, Interruption
 from pilotlight.facts.limits.brakes import Approval, Pause
 from pilotlight.facts.limits.isolated_objects import Isolations
 from pilotlight.facts.limits.pool_handover import Taken
-from pilotlight.state_schema.parted import Parted
-from pilotlight.state_schema.table import Format, Part, Table
+from pilotlight.state_schema.table import Format, Table
 from pilotlight.units import HOUR
 
 MarkOwner = Literal["release", "budget", "placement", "rescue", "person", "sick"]
@@ -20,33 +18,6 @@ MarkOwner = Literal["release", "budget", "placement", "rescue", "person", "sick"
 ``person``: somebody opened it while it was being given back, and it rests; that alone keeps no node closed.
 """
 
-
-class LeaseHolder(msgspec.Struct, frozen=True, kw_only=True):
-    """Holder of a cluster's lease; ``fence`` grows with every holder."""
-
-    fence: int
-    holder: str
-
-
-class Fence(msgspec.Struct, frozen=True, kw_only=True):
-    """The last fence that a holder had, and when it began to look; ``settled``: when the last holder did that settles
-    what it sees. ``lost_since``: what was written from then on is gone, as after a restore, and is yet to be counted.
-    """
-
-    fence: int
-    at: datetime | None = None
-    settled: datetime | None = None
-    lost_since: datetime | None = None
-
-
-LEASE_S = 60.0
-"""A dead holder's lease ends after so long."""
-
-LEASE = Table("lease", Format(LeaseHolder), LEASE_S)
-"""``<cluster>``: who works on it."""
-
-FENCE = Table("fence", Format(Fence, 2))
-"""``<cluster>``."""
 
 PAUSE = Table("pause", Format(Pause))
 """``<cluster>/<pool or *>``."""
@@ -104,20 +75,3 @@ ISOLATED = Table("isolated", Format(Isolations))
 
 QUEUE = Table("queue", Format(QueueHistory), 24 * HOUR)
 """``<cluster>/<queue>``: its last readings."""
-
-
-class InstancePart(Part[Instance], frozen=True, kw_only=True):
-    """Which pool and node instances were, by their names."""
-
-
-INSTANCES = Parted(Table("instances", Format(InstancePart, 2)), InstancePart)
-"""``<cluster>/<part>``: instances that the last look showed."""
-
-GONE = Parted(Table("instances-gone", Format(InstancePart), 48 * HOUR), InstancePart)
-"""``<cluster>/<hour>/<part>``: those that looks show no more, by the hour in which they were first missed."""
-
-RESCUE = Table("rescue", Format(Interruption))
-"""``<cluster>/<instance>``: a notice that is being dealt with."""
-
-INTERRUPTION = Table("interruption", Format(Interruption), 30 * 24 * HOUR)
-"""``<cluster>/<instance>/<moment>``: one that is over."""

@@ -1,19 +1,15 @@
-"""Families of records that a cluster's decisions leave: memory, what is in flight, decisions, and the audit chain."""
+"""Families of records that a cluster's decisions leave: memory, decisions, and the audit chain."""
 
 from datetime import datetime
 
 from pilotlight.facts.decisions import CallStep, Chain, Record
 from pilotlight.facts.memory import Memory
-from pilotlight.facts.nodes.pool_state import InFlight
 from pilotlight.state_schema.parted import Parted
 from pilotlight.state_schema.table import Format, Part, Table
 from pilotlight.units import HOUR
 
 MEMORY = Table("memory", Format(Memory, 3))
 """``<cluster>``."""
-
-IN_FLIGHT = Table("inflight", Format(InFlight))
-"""``<cluster>/<decision>.<n>``, and ``+<part>`` behind it for more demands than one record holds."""
 
 OPEN = Table("open", Format(Record, 2))
 """``<cluster>/<id>``: a decision from before its first call until after its last is known."""

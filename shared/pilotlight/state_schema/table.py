@@ -16,6 +16,7 @@ JSON.
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -47,11 +48,15 @@ class Format(Generic[T]):
         self.kind = kind
         self.schema = schema
         self._squeezed = squeezed
-        self._decoder = typed_json.decoder(kind)
         self._head = b'{"schema":%d' % schema
         self._known = {*kind.__struct_encode_fields__, "schema"}
         self._last: dict[str, tuple[bytes, T]] = {}
         self._written: tuple[T, bytes] | None = None
+
+    @cached_property
+    def _decoder(self) -> msgspec.json.Decoder[T]:
+        """Made at the first record: a start pays for no family that it does not read."""
+        return typed_json.decoder(self.kind)
 
     def write(self, value: T, key: str = "") -> bytes:
         """The record of a value. One of which the size was looked at is not encoded again.

@@ -23,8 +23,9 @@ from pilotlight.facts.messages import Alert, InterruptionNotice, Tick
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import DEFAULT_CLASSES, ClassPolicy, Policy, PoolPolicy
 from pilotlight.facts.workload import Finding, PodDemand
+from pilotlight.flow.answer import Answer
 from pilotlight.flow.billing.billing_tick import billing
-from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.deps import Deps
 from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.flow.reconcile import reconcile

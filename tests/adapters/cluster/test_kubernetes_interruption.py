@@ -13,8 +13,9 @@ from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.offers.offerings import offerings
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
+from pilotlight.flow.answer import Answer
 from pilotlight.flow.budgets import interruption_records
-from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.deps import Deps
 from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.world.world_pools import WorldPools

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight.decide.limits.plan_brakes import apply_brakes
-from pilotlight.facts.capacity import Mode
 from pilotlight.facts.decisions import Buy, NodeVerdict, Plan
 from pilotlight.facts.limits.brakes import ALL, Brakes
 from pilotlight.facts.memory import Turn
+from pilotlight.facts.modes import Mode
 from pilotlight.facts.money.money_policy import ApproveOver, Caps, Limits
 from pilotlight.facts.place.pod_verdicts import PodGroup
 from pilotlight.facts.policy import Policy

@@ -19,9 +19,10 @@ from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.decide.money.bills.bill_scope import Rules
 from pilotlight.facts.messages import BillExported, Tick
 from pilotlight.facts.money.bill_files import BillFile, BillListing
+from pilotlight.flow.answer import Answer
 from pilotlight.flow.billing import billed_days
-from pilotlight.flow.billing.billing_import import AT_ONCE_S, billing_import
-from pilotlight.flow.deps import Answer
+from pilotlight.flow.billing.bill_reading import AT_ONCE_S
+from pilotlight.flow.billing.billing_import import billing_import
 from pilotlight.ports.state import Clock
 from pilotlight.state_schema.billing_records import BILL_FILE, BILL_TRIED
 

@@ -23,11 +23,11 @@ from pilotlight.facts.money.bill_files import BillFile, BillListing
 from pilotlight.facts.money.money_policy import Budget, BudgetScope, LadderStep
 from pilotlight.facts.policy import ClassPolicy, PaidPolicy, PoolPolicy
 from pilotlight.facts.workload import Finding
+from pilotlight.flow.answer import Answer
 from pilotlight.flow.billing import billed_days, meter_nodes
 from pilotlight.flow.billing.billing_import import billing_import
 from pilotlight.flow.billing.billing_tick import billing, budget_standings
 from pilotlight.flow.budgets import budget_holds
-from pilotlight.flow.deps import Answer
 from pilotlight.state_schema.billing_records import BILL, COST, HOLD, METER, METERING, PRICES
 from pilotlight.state_schema.billing_records import HOUR as HOUR_COST
 from pilotlight.state_schema.decision_records import DECISION

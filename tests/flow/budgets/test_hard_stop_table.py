@@ -13,7 +13,7 @@ from pilotlight.decide.money.node_end import Ending
 from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.flow.budgets import budget_stops
-from pilotlight.state_schema.cluster_records import INTERRUPTION, RESCUE
+from pilotlight.state_schema.instance_records import INTERRUPTION, RESCUE
 
 CHOICES: dict[str, Any] = {
     "known": ("", "open", "open", "over", "filed"),

@@ -29,7 +29,7 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import look
 from pilotlight.ports.state import Page, State, Stored
 from pilotlight.state_schema.billing_records import CAP, HOLD
-from pilotlight.state_schema.cluster_records import LEASE_S
+from pilotlight.state_schema.lease_records import LEASE_S
 from pilotlight.units import HOUR
 from pilotlight.world.faults import Faults
 

@@ -21,7 +21,7 @@ from pilotlight.facts.workload import GpuRequest
 from pilotlight.flow.budgets import holds_apart
 from pilotlight.flow.observe.snapshot import look
 from pilotlight.state_schema.billing_records import CAP, HOLD
-from pilotlight.state_schema.cluster_records import RESCUE
+from pilotlight.state_schema.instance_records import RESCUE
 
 CHOICES: dict[str, Any] = {
     "apart": (("h0",), (), ("h0", "h1"), ("seen.n1", "seen.n2"), ("h1",)),

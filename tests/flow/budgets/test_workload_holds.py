@@ -19,8 +19,8 @@ from pilotlight.facts.labels import INSTANCE_TYPE, POOL
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
+from pilotlight.flow.answer import Answer
 from pilotlight.flow.budgets import budget_holds
-from pilotlight.flow.deps import Answer
 from pilotlight.flow.reconcile import reconcile
 from pilotlight.flow.records import brake_records
 

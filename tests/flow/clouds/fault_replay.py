@@ -9,7 +9,7 @@ from stage import Stage
 
 from pilotlight.errors import PilotlightError
 from pilotlight.facts.workload import PodDemand
-from pilotlight.flow.deps import Answer
+from pilotlight.flow.answer import Answer
 
 
 class Told(logging.Handler):

@@ -16,7 +16,7 @@ from test_aws_fault_replay import LOST, REFUSED, told
 from test_on_aws import on_aws
 
 from pilotlight.facts.offers.catalog import InstanceType
-from pilotlight.flow.deps import Answer
+from pilotlight.flow.answer import Answer
 
 __all__ = ["told"]
 SEEDS = range(3)

@@ -12,7 +12,7 @@ from test_interrupt import SAVES, Doomed
 from pilotlight.errors import Retry, Unsure
 from pilotlight.facts.money.money_policy import Caps, Limits
 from pilotlight.flow.interruption.drain_all import go_on
-from pilotlight.flow.records import ledger
+from pilotlight.flow.records import flight_log
 
 
 def test_a_release_whose_answer_is_lost_again_and_again_keeps_nothing_from_being_bought() -> None:
@@ -91,5 +91,5 @@ def test_a_node_that_goes_after_a_lost_purchase_is_not_bought_again(made: bool) 
             go_on(stage.deps)
     for n in (2, 3):
         stage.start(f"j{n}")
-    coming = sum(entry.count for _, entry in ledger.in_flight(stage.deps.state, "c"))
+    coming = sum(entry.count for _, entry in flight_log.in_flight(stage.deps.state, "c"))
     assert coming == sum(not node.ready for node in stage.world.nodes.values()) == 3

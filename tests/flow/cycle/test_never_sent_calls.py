@@ -8,7 +8,7 @@ from stage import MINUTE, Stage
 from pilotlight.errors import NoCapacity
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import PoolPolicy
-from pilotlight.flow.records import ledger
+from pilotlight.flow.records import flight_log, ledger
 from pilotlight.ports.clouds import OPEN, Gate
 from pilotlight.world.world_pools import WorldPools
 
@@ -37,12 +37,12 @@ def test_a_purchase_that_was_never_sent_is_on_its_way_to_nobody() -> None:
     pod = stage.submit("a")
     with pytest.raises(Died):
         stage.event(pod)
-    assert len(ledger.in_flight(alive.state, "c")) == 1
+    assert len(flight_log.in_flight(alive.state, "c")) == 1
     stage.deps = alive
     stage.wait(2 * MINUTE)
     stage.tick()
     assert stage.world.launches == 1
-    assert len(ledger.in_flight(alive.state, "c")) == 1
+    assert len(flight_log.in_flight(alive.state, "c")) == 1
 
 
 def test_a_node_whose_release_was_never_sent_is_open_again() -> None:

@@ -17,7 +17,7 @@ from pilotlight.facts.policy import PoolPolicy
 from pilotlight.facts.workload import GpuRequest
 from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.flow.records import node_marks
-from pilotlight.state_schema.cluster_records import LEASE_S
+from pilotlight.state_schema.lease_records import LEASE_S
 from pilotlight.world.faults import Faults
 from pilotlight.world.world_cluster import WorldCluster
 from pilotlight.world.world_pools import WorldPools

@@ -15,7 +15,7 @@ from pilotlight.facts.money.money_policy import Caps, Limits
 from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.facts.workload import Requirement
-from pilotlight.flow.records import ledger
+from pilotlight.flow.records import flight_log, ledger
 from pilotlight.ports.clouds import OPEN, Gate
 from pilotlight.world.faults import Faults
 from pilotlight.world.world_pools import WorldPools
@@ -71,7 +71,7 @@ def test_a_part_of_a_gang_that_could_not_be_given_back_at_once_goes_at_the_next_
     stage.minutes(2)
     assert (stage.world.launches, len(stage.world.nodes)) == (2, 0)
     assert not stage.failures_left
-    assert ledger.in_flight(stage.deps.state, "c") == []
+    assert flight_log.in_flight(stage.deps.state, "c") == []
 
 
 def test_what_is_left_of_a_broken_purchase_is_forgotten_after_its_deadline() -> None:
@@ -82,12 +82,12 @@ def test_what_is_left_of_a_broken_purchase_is_forgotten_after_its_deadline() -> 
         decision="d", offering="eight/eight/on-demand", pool="eight", count=1, requested_at=now,
         ready_by=now + timedelta(minutes=3), demands=("gone",), gangs=("g",), broken=True,
     )  # fmt: skip
-    ledger.write_flight(stage.deps.state, "c/d.0", entry)
+    flight_log.write_flight(stage.deps.state, "c/d.0", entry)
     patience = stage.deps.policy.gpu_ready_deadline / MINUTE
     stage.minutes(patience + 3)
-    assert [kept for _, kept in ledger.in_flight(stage.deps.state, "c")] == [entry]
+    assert [kept for _, kept in flight_log.in_flight(stage.deps.state, "c")] == [entry]
     stage.minutes(3)
-    assert ledger.in_flight(stage.deps.state, "c") == []
+    assert flight_log.in_flight(stage.deps.state, "c") == []
 
 
 def limited(limits: Limits) -> tuple[Stage, Cloud]:

@@ -14,7 +14,7 @@ from pilotlight.errors import Unsure
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy, SparePolicy
 from pilotlight.flow.budgets import budget_accounts, budget_holds
-from pilotlight.state_schema.decision_records import IN_FLIGHT
+from pilotlight.state_schema.flight_records import IN_FLIGHT
 from pilotlight.units import HOUR
 
 BOOT_S = 600.0

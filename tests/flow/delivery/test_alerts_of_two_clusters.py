@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 from telling_stage import Wall, alert, desk_of
 
-from pilotlight.flow.alerts.decision_messages import by_fingerprint
+from pilotlight.flow.answer import by_fingerprint
 from pilotlight.flow.delivery.fan_out import fan_out
 from pilotlight.world.world_clock import VirtualClock
 

@@ -19,7 +19,8 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.interruption import own_moves
 from pilotlight.flow.observe.snapshot import look
 from pilotlight.flow.records import brake_records, node_marks
-from pilotlight.state_schema.cluster_records import INTERRUPTION, NODE_MARK, RESCUE, NodeMark, Ownership
+from pilotlight.state_schema.cluster_records import NODE_MARK, NodeMark, Ownership
+from pilotlight.state_schema.instance_records import INTERRUPTION, RESCUE
 from pilotlight.world.world_cluster import WorldCluster
 
 CHOICES: dict[str, Any] = {

@@ -17,8 +17,8 @@ from pilotlight.facts.capacity import Taint
 from pilotlight.facts.messages import InterruptionNotice, NoticeKind
 from pilotlight.facts.nodes.pool_state import InstanceState
 from pilotlight.facts.policy import PoolPolicy
+from pilotlight.flow.answer import Answer
 from pilotlight.flow.budgets import interruption_records
-from pilotlight.flow.deps import Answer
 from pilotlight.flow.interruption import verify_notice
 from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.interruption.interrupt import interrupt

@@ -16,13 +16,13 @@ from pilotlight.facts.messages import InterruptionNotice, NoticeKind
 from pilotlight.facts.money.money_policy import Caps
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import Gang, GpuRequest, PodDemand, shape
+from pilotlight.flow.answer import Answer
 from pilotlight.flow.budgets import interruption_records
-from pilotlight.flow.deps import Answer
 from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.interruption.interrupt import interrupt
 from pilotlight.flow.records import lease, ledger
 from pilotlight.ports.state import State
-from pilotlight.state_schema.cluster_records import RESCUE
+from pilotlight.state_schema.instance_records import RESCUE
 from pilotlight.world.world_pools import WorldPools
 
 SPOT = PoolPolicy(instance_type="one", capacity_type="spot", max=5)

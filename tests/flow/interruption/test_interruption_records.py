@@ -11,7 +11,7 @@ from pilotlight.facts.interruption.interruption import MOST_LOST, Interruption, 
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.budgets.interruption_records import Versioned
 from pilotlight.ports.state import ABSENT, LARGEST
-from pilotlight.state_schema.cluster_records import RESCUE
+from pilotlight.state_schema.instance_records import RESCUE
 from pilotlight.tools.report.texts import interruption_text
 
 MANY = 1100

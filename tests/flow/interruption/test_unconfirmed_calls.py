@@ -16,7 +16,7 @@ from pilotlight.facts.messages import Outgoing
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.budgets import interruption_records
-from pilotlight.flow.records import ledger
+from pilotlight.flow.records import flight_log
 from pilotlight.ports.clouds import OPEN
 from pilotlight.world.world_cluster import WorldCluster
 from pilotlight.world.world_pools import WorldPools
@@ -38,7 +38,7 @@ def test_a_purchase_that_never_left_us_is_on_its_way_to_nobody() -> None:
     pod = stage.submit("a")
     with suppress(Unavailable):
         stage.event(pod)
-    assert ledger.in_flight(stage.deps.state, "c") == []
+    assert flight_log.in_flight(stage.deps.state, "c") == []
     stage.deps = replace(stage.deps, pools=cloud)
     stage.event(pod)
     assert stage.world.launches == 1

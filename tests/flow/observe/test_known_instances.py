@@ -8,7 +8,7 @@ from stage import Stage
 
 from pilotlight.flow.observe import known_instances
 from pilotlight.flow.observe.snapshot import look
-from pilotlight.state_schema.cluster_records import INSTANCES
+from pilotlight.state_schema.instance_records import INSTANCES
 
 
 def test_an_instance_that_is_gone_is_known_for_two_days() -> None:

@@ -10,7 +10,7 @@ from stage import MINUTE, Stage
 
 from pilotlight.errors import NoCapacity
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
-from pilotlight.flow.records import ledger
+from pilotlight.flow.records import flight_log, ledger
 from pilotlight.world.faults import Faults
 
 ONE = {"one": PoolPolicy(instance_type="one", max=20)}
@@ -18,7 +18,7 @@ ONE = {"one": PoolPolicy(instance_type="one", max=20)}
 
 def open_entries(stage: Stage) -> int:
     """Entries of capacity asked for that are not settled."""
-    return len(ledger.in_flight(stage.deps.state, "c"))
+    return len(flight_log.in_flight(stage.deps.state, "c"))
 
 
 def test_what_came_and_was_used_is_closed() -> None:
@@ -40,7 +40,7 @@ def test_a_refused_purchase_leaves_no_entry() -> None:
     some = Stage(pools=ONE, faults=Faults(quota_nodes=2))
     pods = [some.submit(f"p{n}") for n in range(3)]
     some.event(pods[0])
-    ((_, entry),) = ledger.in_flight(some.deps.state, "c")
+    ((_, entry),) = flight_log.in_flight(some.deps.state, "c")
     assert (entry.count, some.world.launches) == (2, 2)
 
 

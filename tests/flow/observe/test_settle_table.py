@@ -15,8 +15,9 @@ from pilotlight.facts.nodes.pool_state import InFlight
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
 from pilotlight.flow.observe.settle import foreseen, settle
 from pilotlight.flow.observe.snapshot import look
-from pilotlight.flow.records import ledger
-from pilotlight.state_schema.decision_records import IDLE, IN_FLIGHT, MEMORY
+from pilotlight.flow.records import flight_log, ledger
+from pilotlight.state_schema.decision_records import IDLE, MEMORY
+from pilotlight.state_schema.flight_records import IN_FLIGHT
 from pilotlight.units import clock_seconds
 
 CHOICES: dict[str, Any] = {
@@ -97,7 +98,7 @@ def test_how_a_look_is_settled_is_that_of_the_table() -> None:
                 table.delete(store, entry.name)  # type: ignore[attr-defined]
         memory, flight = _memory(state, now, 180.0), _entry(state, now)
         if state["flight"]:
-            ledger.write_flight(store, "c/d1.0", flight)
+            flight_log.write_flight(store, "c/d1.0", flight)
         bound = tuple(
             BoundPod(uid=uid, namespace="ml", name=uid, gpu=GpuRequest(count=1), workload_class=state["class"],
                      started_at=_at(now, -1))
@@ -130,7 +131,7 @@ def test_how_a_look_is_settled_is_that_of_the_table() -> None:
         )
         ahead = foreseen(stage.deps, snapshot)
         seen = settle(stage.deps, snapshot, _at(now, state["last"]))
-        left = [name for name, _ in ledger.in_flight(store, "c")]
+        left = [name for name, _ in flight_log.in_flight(store, "c")]
         told = [f"{one.subject} {one.code} {one.message}" for one in seen.findings]
         foresaw = {name: minutes(at, now) for name, at in ahead.memory.idle_since.items()}
         found.append(line(CHOICES, state, f"{_shown(seen.memory, now)} left {left} {told} foresaw {foresaw}"))

@@ -18,8 +18,8 @@ from pilotlight.facts.messages import Tick
 from pilotlight.facts.money.budgets import Balance
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.facts.policy import Claims, ClassPolicy, PoolPolicy
+from pilotlight.flow.answer import Answer
 from pilotlight.flow.budgets import budget_holds
-from pilotlight.flow.deps import Answer
 from pilotlight.flow.reconcile import reconcile
 from pilotlight.tools.install import queue_checks
 

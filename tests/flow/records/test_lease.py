@@ -14,7 +14,7 @@ from pilotlight.flow.cycle.cycle import GATHER_S
 from pilotlight.flow.records import lease
 from pilotlight.flow.records.lease import Lease
 from pilotlight.ports.state import State, Stored
-from pilotlight.state_schema.cluster_records import LEASE, LEASE_S
+from pilotlight.state_schema.lease_records import LEASE, LEASE_S
 from pilotlight.state_schema.marks import LOOK_AGAIN, Mark
 from pilotlight.world.world_cluster import WorldCluster
 

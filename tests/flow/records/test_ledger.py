@@ -13,7 +13,7 @@ from pilotlight.facts.messages import Outgoing
 from pilotlight.facts.nodes.pool_state import InFlight
 from pilotlight.facts.place.pod_verdicts import PodGroup
 from pilotlight.facts.workload import Finding
-from pilotlight.flow.records import ledger
+from pilotlight.flow.records import flight_log, ledger
 from pilotlight.flow.records.ledger import MOST_RELEASES, limit_releases
 from pilotlight.ports.state import ABSENT, LARGEST, State
 from pilotlight.world.world_clock import VirtualClock
@@ -136,11 +136,11 @@ def test_a_record_that_fits_is_kept_whole(state: State) -> None:
 def test_capacity_for_ten_thousand_pods_is_in_flight_for_each(state: State) -> None:
     """An entry larger than one value is read back whole, and is gone with its first part."""
     other = msgspec.structs.replace(ASKED, decision="00002-bb", demands=("u",))
-    ledger.write_flight(state, "c/00001-aa.0", ASKED)
-    ledger.write_flight(state, "c/00002-bb.0", other)
-    assert ledger.in_flight(state, "c") == [("c/00001-aa.0", ASKED), ("c/00002-bb.0", other)]
-    ledger.forget_flight(state, "c/00001-aa.0")
-    assert ledger.in_flight(state, "c") == [("c/00002-bb.0", other)]
+    flight_log.write_flight(state, "c/00001-aa.0", ASKED)
+    flight_log.write_flight(state, "c/00002-bb.0", other)
+    assert flight_log.in_flight(state, "c") == [("c/00001-aa.0", ASKED), ("c/00002-bb.0", other)]
+    flight_log.forget_flight(state, "c/00001-aa.0")
+    assert flight_log.in_flight(state, "c") == [("c/00002-bb.0", other)]
 
 
 CORRUPT = {"cut off": b'{"schema":1,"quaran', "of a newer schema": b'{"schema":9}', "foreign": b'{"hello":1}'}
@@ -152,7 +152,7 @@ def test_a_corrupt_record_is_named_and_left_alone(state: State, key: str, bad: b
     """Whoever reads it gets its key, and the bytes stay."""
     state.put(key, bad)
     with pytest.raises(Corrupt, match=key):
-        (ledger.recall(state, "c"), ledger.in_flight(state, "c"), ledger.open_records(state, "c"))
+        (ledger.recall(state, "c"), flight_log.in_flight(state, "c"), ledger.open_records(state, "c"))
     stored = state.get(key)
     assert stored is not None
     assert stored.value == bad

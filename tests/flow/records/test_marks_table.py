@@ -11,8 +11,9 @@ from pilotlight.errors import PilotlightError, Unavailable
 from pilotlight.facts.decisions import CallStep, Plan, Record
 from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.flow.records import node_marks
-from pilotlight.state_schema.cluster_records import NODE_MARK, RESCUE, NodeMark, Ownership
+from pilotlight.state_schema.cluster_records import NODE_MARK, NodeMark, Ownership
 from pilotlight.state_schema.decision_records import DECISION
+from pilotlight.state_schema.instance_records import RESCUE
 
 OWNER: tuple[Any, ...] = (None, -1, -0.4, -0.5, -20)
 CHOICES: dict[str, Any] = {

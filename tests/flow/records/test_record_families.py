@@ -17,7 +17,7 @@ from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.errors import Corrupt, Unavailable
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import PoolPolicy
-from pilotlight.flow.records import brake_records, ledger
+from pilotlight.flow.records import brake_records, flight_log
 from pilotlight.ports.state import LARGEST, Clock
 from pilotlight.tools.cli.records.state_families import read, table_of
 from pilotlight.units import Seconds
@@ -124,7 +124,7 @@ def test_ten_thousand_pending_pods_are_bought_for_in_one_decision() -> None:
     stage.event(pods[0])
     assert stage.nodes("eight") == 1250
     assert max(map(len, state.puts.values())) <= LARGEST
-    (_, entry), *others = ledger.in_flight(state, "c")
+    (_, entry), *others = flight_log.in_flight(state, "c")
     assert not others
     assert set(entry.demands) == {pod.uid for pod in pods}
     stage.tick()

@@ -31,10 +31,10 @@ from pilotlight.facts.money.money_policy import ApproveOver, Budget, BudgetScope
 from pilotlight.facts.place.homes import BIRTH_TAINT
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy, RenewPolicy, SparePolicy
 from pilotlight.facts.workload import PodDemand
+from pilotlight.flow.answer import Answer
 from pilotlight.flow.billing.billing_tick import billing
-from pilotlight.flow.deps import Answer
 from pilotlight.flow.interruption.drain_all import go_on
-from pilotlight.flow.records import ledger
+from pilotlight.flow.records import flight_log
 from pilotlight.units import HOUR
 from pilotlight.world.faults import Faults
 
@@ -278,11 +278,11 @@ def _budgets(draw: Random) -> tuple[Budget, ...]:
 
 def story(seed: int, *, whole: bool = False) -> list[str]:
     """The lines of a seed's story."""
-    kept = moves.MOST_HELD, ledger.MOST_DEMANDS
+    kept = moves.MOST_HELD, flight_log.MOST_DEMANDS
     try:
         return Story(seed, whole=whole).play(2)
     finally:
-        moves.MOST_HELD, ledger.MOST_DEMANDS = kept
+        moves.MOST_HELD, flight_log.MOST_DEMANDS = kept
 
 
 if __name__ == "__main__":

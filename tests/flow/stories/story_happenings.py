@@ -29,10 +29,10 @@ from pilotlight.facts.messages import CapacityFailed, InterruptionNotice
 from pilotlight.facts.workload import Due, GpuRequest, PodDemand, Toleration, shape
 from pilotlight.flow.interruption.drain_all import go_on
 from pilotlight.flow.interruption.interrupt import interrupt
-from pilotlight.flow.records import brake_records, ledger
+from pilotlight.flow.records import brake_records, flight_log, ledger
 from pilotlight.flow.refusal import refusal
 from pilotlight.state_schema.billing_records import HOLD
-from pilotlight.state_schema.cluster_records import RESCUE
+from pilotlight.state_schema.instance_records import RESCUE
 from pilotlight.world.residents import Resident
 
 CLASSES: tuple[Any, ...] = ("batch", "training", "serving")
@@ -284,7 +284,7 @@ def _apart(on: Any) -> None:
 def _small_records(on: Any) -> None:
     """Records take few entries from now on, or many again."""
     moves.MOST_HELD = on.draw.choice((1, 2, 1500))
-    ledger.MOST_DEMANDS = on.draw.choice((1, 5000))
+    flight_log.MOST_DEMANDS = on.draw.choice((1, 5000))
 
 
 def _dry(on: Any) -> None:

@@ -14,8 +14,11 @@ from pilotlight.facts.messages import Alert
 from pilotlight.facts.money.budgets import Account, Hold, Ladder
 from pilotlight.facts.nodes.pool_state import InFlight
 from pilotlight.state_schema.billing_records import CAP, CHARGED, HELD_PRICE, HOLD, LADDER, PricePart
-from pilotlight.state_schema.cluster_records import APPROVED, FENCE, INTERRUPTION, NODE_MARK, PAUSE, RESCUE, NodeMark
-from pilotlight.state_schema.decision_records import DECISION, IN_FLIGHT, MEMORY, OPEN
+from pilotlight.state_schema.cluster_records import APPROVED, NODE_MARK, PAUSE, NodeMark
+from pilotlight.state_schema.decision_records import DECISION, MEMORY, OPEN
+from pilotlight.state_schema.flight_records import IN_FLIGHT
+from pilotlight.state_schema.instance_records import INTERRUPTION, RESCUE
+from pilotlight.state_schema.lease_records import FENCE
 from pilotlight.state_schema.table import Table
 
 BEGIN = START + timedelta(hours=9)

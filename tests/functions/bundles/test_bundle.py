@@ -132,9 +132,10 @@ def test_a_zip_is_small_and_compiled(build: Path, function: str) -> None:
     assert path.stat().st_size < 2_150_000
     with zipfile.ZipFile(path) as archive:
         sources = [name for name in archive.namelist() if name.endswith(".py")]
-        together = dict[str, tuple[bool, bytes]]()
+        together: bundled.Modules = {}
         if function != "aws_bridge":
-            together = marshal.loads(archive.read(f"pilotlight/{bundled.FILE}")[4:])
+            said = archive.read(f"pilotlight/{bundled.FILE}")
+            together = marshal.loads(said[8 : 8 + int.from_bytes(said[4:8], "little")])
         for name in sources:
             folder, _, file = name.rpartition("/")
             if (module := ".".join(Path(name).with_suffix("").parts).removesuffix(".__init__")) in together:

@@ -14,7 +14,7 @@ from manifests import HERE, objects
 
 from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.transport import Api
-from pilotlight.facts.capacity import Mode
+from pilotlight.facts.modes import Mode
 from pilotlight.facts.policy import Policy, PoolPolicy
 from pilotlight.tools.checkup.account_limits import (
     cloud_pool_names,

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from pilotlight.facts.capacity import Mode, Offering, Taint
+from pilotlight.facts.capacity import Offering, Taint
 from pilotlight.facts.limits.checks import Check, Token
+from pilotlight.facts.modes import Mode
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import DEFAULT_CLASSES, Policy, PoolPolicy

@@ -18,7 +18,7 @@ from pilotlight.errors import Unavailable
 from pilotlight.facts.limits.routes import Caller
 from pilotlight.facts.messages import Outgoing
 from pilotlight.settings import Settings
-from pilotlight.state_schema.cluster_records import FENCE, Fence
+from pilotlight.state_schema.lease_records import FENCE, Fence
 from pilotlight.tools.glance.look_at_cluster import kept_letters
 from pilotlight.tools.serve import own_pages, request_gate
 from pilotlight.wiring import App, app

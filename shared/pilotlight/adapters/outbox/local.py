@@ -11,11 +11,9 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
 from pilotlight.codec.events import encode_outgoing
-from pilotlight.codec.letter_counts import again, with_room
 from pilotlight.errors import Unavailable
 from pilotlight.facts.messages import Outgoing
 
@@ -52,6 +50,12 @@ class LocalOutbox:
         for topic, lines in by_topic.items():
             with self._locked(f"{topic}.jsonl") as file, self._explained(topic):
                 self._append(topic, file, b"".join(lines))
+        if letters:
+            self._publish_letters(letters)
+
+    def _publish_letters(self, letters: Sequence[Outgoing]) -> None:
+        from pilotlight.codec.letter_counts import with_room
+
         for letter in letters:
             with self._locked(f"{LETTERS}.jsonl") as file, self._explained(LETTERS):
                 if not _counted(file, letter.id):
@@ -156,6 +160,10 @@ def _counted(file: int, id: str) -> bool:
     """True where a letter of this id is there; then it is counted once more, in its place."""
     if not os.fstat(file).st_size:
         return False
+    from mmap import ACCESS_READ, mmap
+
+    from pilotlight.codec.letter_counts import again
+
     with mmap(file, 0, access=ACCESS_READ) as whole:
         found = whole.find(b'"id":"%s"' % id.encode())
         if found < 0:

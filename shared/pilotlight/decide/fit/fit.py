@@ -5,8 +5,9 @@ Of pods near each other, as the scheduler does it, each pod is judged by what is
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from pilotlight.facts.capacity import Node, Offering, Resources, Taint
 from pilotlight.facts.fit.matching import selects, untolerated_taint
@@ -59,8 +60,7 @@ def pods_that_fit(
 ANY_MODEL = "any"
 
 
-@dataclass(slots=True)
-class Bin:
+class Bin(Struct):
     """One node's room, used up as pods are placed."""
 
     kind: Literal["ready", "booting", "new"]  # Lit, on its way, or bought by this plan.

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from pilotlight.facts.capacity import Node
-from pilotlight.facts.interruption.interruption import LEAD_S, NOTICE_S, OUR_OWN, Interruption, Truth
+from pilotlight.facts.interruption.interruption import LEAD_S, NOTICE_S, OUR_OWN, SOONER, Interruption, Truth
 from pilotlight.facts.interruption.notice_kinds import (
     ANNOUNCED,
     CONDITIONS,
@@ -35,9 +35,6 @@ FAR = timedelta(days=90)
 
 WAIT = timedelta(minutes=5)
 """A node whose end was told goes on being ready no longer than that: kubelets report every few seconds."""
-
-SOONER = timedelta(seconds=5)
-"""What is said of one end twice differs by less."""
 
 SAYS_LATE = timedelta(seconds=30)
 """What a cloud's own API says lags so far behind its notices at most."""

@@ -11,12 +11,13 @@ moved. It is moved only to room that is ready, and only off a node of its own, o
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
 from math import ceil, exp, floor, inf
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from pilotlight.decide.interruption.drain_plan import CORDON_S
 from pilotlight.decide.job_deadlines.deadline_capacity import DOWN_S, PRIOR, UP_S, Capacity, Chances, DeadlinePlan

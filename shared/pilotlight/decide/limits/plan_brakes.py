@@ -11,10 +11,10 @@ from decimal import Decimal
 import msgspec
 
 from pilotlight.decide.work import Work
-from pilotlight.facts.capacity import Mode
 from pilotlight.facts.decisions import BrakeCode, Buy, Held, NodeVerdict, Plan, known_per_hour
 from pilotlight.facts.limits.brakes import ALL, Brakes
 from pilotlight.facts.memory import Memory, Turn
+from pilotlight.facts.modes import Mode
 from pilotlight.facts.money.money_policy import Limits
 from pilotlight.facts.place.pod_verdicts import PodGroup
 from pilotlight.facts.policy import Policy

@@ -5,12 +5,11 @@ limit, budget and guard is as without it. What is not known (a budget that nothi
 node) does not hold. A node with work is never released by one.
 """
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
+import msgspec
 from msgspec.structs import replace
 
 from pilotlight.decide.limits.policy_schedule import apply_set, in_window
@@ -37,8 +36,7 @@ Elsewhere = Mapping[tuple[str, str], str]
 _CLOSED: Code = "rule"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ruled:
+class Ruled(msgspec.Struct, frozen=True, kw_only=True):
     """Rules that hold: by pool why it grows, is kept or releases, and by (class, pool) why nothing is bought there."""
 
     grown: Mapping[str, str]
@@ -208,7 +206,7 @@ def _off_moved_pools(
         would = [*able.candidates, *(candidate for candidate, _, _ in able.held)]
         closed = tuple((c, _CLOSED, barred[c.offering.name]) for c in would if c.offering.name in barred)
         if closed:
-            return dataclasses.replace(able, candidates=(), held=closed)
-        return dataclasses.replace(found, finding=able.finding or found.finding, rejected=able.rejected)
+            return replace(able, candidates=(), held=closed)
+        return replace(found, finding=able.finding or found.finding, rejected=able.rejected)
     why = (Rejected(offering=name, why=by, code=_CLOSED) for name, by in sorted(barred.items()))
-    return dataclasses.replace(found, rejected=(*found.rejected, *why))
+    return replace(found, rejected=(*found.rejected, *why))

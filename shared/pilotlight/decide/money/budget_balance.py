@@ -5,11 +5,11 @@ where there is nothing to do. Rooms of parts: ``limit`` is what this account or 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 
 import msgspec
+from msgspec import field
 
 from pilotlight.decide.money.budget_limits import (
     applies,
@@ -30,8 +30,7 @@ MANY = 1 << 30
 """As many nodes as anyone wants: no budget is in the way."""
 
 
-@dataclass(slots=True)
-class Purse:
+class Purse(msgspec.Struct):
     """The balances, and what this plan has taken so far."""
 
     money: Money

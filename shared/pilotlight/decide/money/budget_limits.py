@@ -27,10 +27,10 @@ from pilotlight.facts.policy import DEFAULT_CLASSES, ClassPolicy, Policy
 from pilotlight.facts.workload import WorkloadClass
 from pilotlight.units import EPOCH, HOUR, Seconds, Usd, UsdPerHour, cents, human, per_hour
 
-_NOTHING_LEARNED: Mapping[str, Seconds] = {}
-
 OWN_DEADLINE = "activeDeadlineSeconds"
 """Where the longest run of a pod comes from that names one itself."""
+
+_NOTHING_LEARNED: Mapping[str, Seconds] = {}
 
 
 def window(budget: Budget, at: datetime) -> tuple[datetime, datetime]:

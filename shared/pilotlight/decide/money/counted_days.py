@@ -2,12 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from operator import attrgetter
 from typing import Literal
 
+import msgspec
+from msgspec import field
 from msgspec.structs import replace
 
 from pilotlight.decide.money.reconciliation import Compared, compare_with_bill
@@ -50,8 +51,7 @@ def amounts(lines: Iterable[CostLine | ClosedPart], measure: Measure) -> list[De
     return [line.gpu_hours for line in lines] if measure == "gpu_hours" else [line.usd for line in lines]
 
 
-@dataclass(frozen=True, slots=True)
-class CountedDays:
+class CountedDays(msgspec.Struct, frozen=True):
     """Days as they were metered and billed, sorted out once by each kind of scope that is asked for.
 
     ``sources`` are all that bill. Days that are ``closed`` are not among the others.

@@ -7,11 +7,12 @@ that changes counts from a moment on: time is cut there, and what was counted ke
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 import msgspec
+from msgspec import field
+from msgspec.structs import replace
 
 from pilotlight.decide.money.gpu_shares import as_first_seen, holdings
 from pilotlight.decide.money.holds import Lit
@@ -23,8 +24,7 @@ from pilotlight.facts.money.budgets import HeldPrice
 from pilotlight.units import EPOCH
 
 
-@dataclass(frozen=True, slots=True)
-class MeterLook:
+class MeterLook(msgspec.Struct, frozen=True):
     """Nodes seen at a moment, by instance: those that are lit, and those that are known to have stopped.
 
     ``offerings`` are by pool: a node whose price was not known gets it from there. ``nodes`` are the lit ones that
@@ -97,13 +97,13 @@ def metered_node(one: Lit, offering: Offering | None) -> MeteredNode:
 
 def unallocated_node(one: Lit, name: str, offering: Offering | None) -> MeteredNode:
     """A node that is not judged: it costs what its pool's nodes cost, and nobody is said to hold it."""
-    return msgspec.structs.replace(metered_node(one._replace(node=None), offering), name=name)
+    return replace(metered_node(one._replace(node=None), offering), name=name)
 
 
 def stopped_node(life: Life, offering: Offering | None) -> MeteredNode:
     """A node that is known to have stopped, as far as its life tells."""
     node = metered_node(Lit(life.instance, life.pool, life.since, None), offering)
-    return msgspec.structs.replace(node, name=life.node, gone_at=life.ended_at)
+    return replace(node, name=life.node, gone_at=life.ended_at)
 
 
 def _same(node: Node, offering: Offering) -> bool:
@@ -148,7 +148,7 @@ def _as_first_seen(look: MeterLook, known: Mapping[str, MeteredNode]) -> MeterLo
             continue
         holders, parts = holdings(then, seen.gpus)
         owners = {pod.uid: (pod.team, pod.workload_class) for pod in then.gpu_pods}
-        lit[instance] = msgspec.structs.replace(seen, holders=holders, parts=parts, owners=owners)
+        lit[instance] = replace(seen, holders=holders, parts=parts, owners=owners)
         nodes[instance] = then
     return replace(look, lit={**look.lit, **lit}, nodes={**look.nodes, **nodes}) if lit else look
 
@@ -163,7 +163,7 @@ def upto(part: MeterPart, seen: datetime, cut_at: Sequence[datetime], apart: fro
         instance: node if not apart.isdisjoint((instance, node.name)) else _until(node, at, cut_at)
         for instance, node in part.nodes.items()
     }
-    return msgspec.structs.replace(part, seen=max(part.seen, at), nodes=nodes)
+    return replace(part, seen=max(part.seen, at), nodes=nodes)
 
 
 def news(was: MeterPart, now: MeterPart) -> bool:
@@ -181,11 +181,11 @@ def without_projects(node: MeteredNode) -> MeteredNode:
         key = one.kind, one.team, one.workload_class, one.begin
         micros[key] = micros.get(key, 0) + one.micros
     summed = tuple(Stretch(kind, team, "", name, begin, n) for (kind, team, name, begin), n in micros.items())
-    return msgspec.structs.replace(node, stretches=summed, owners={})
+    return replace(node, stretches=summed, owners={})
 
 
 def _same_but_time(was: MeteredNode, now: MeteredNode) -> bool:
-    return was == msgspec.structs.replace(now, until=was.until, stretches=was.stretches)
+    return was == replace(now, until=was.until, stretches=was.stretches)
 
 
 def _begun(instance: str, before: Mapping[str, MeteredNode], look: MeterLook, start: datetime) -> MeteredNode | None:
@@ -198,8 +198,8 @@ def _begun(instance: str, before: Mapping[str, MeteredNode], look: MeterLook, st
     if instance in before:
         known = _at_its_price(known, look.offerings.get(known.pool), start)
     else:  # Nobody held it at the look before: it was not there.
-        known = msgspec.structs.replace(known, ready=False, holders=())
-    return msgspec.structs.replace(known, until=max(known.until, start), stretches=())
+        known = replace(known, ready=False, holders=())
+    return replace(known, until=max(known.until, start), stretches=())
 
 
 def _lives_again(node: MeteredNode, seen: MeteredNode | None) -> bool:
@@ -212,12 +212,12 @@ def _another_life(
 ) -> MeteredNode:
     """A node that was stopped and started again by a look: counted to its stop, and from its start on anew."""
     over, seen = look.over.get(instance), look.lit.get(instance)
-    was = node if over is None else msgspec.structs.replace(node, gone_at=over.gone_at)
+    was = node if over is None else replace(node, gone_at=over.gone_at)
     if seen is None or not _lives_again(was, seen) or seen.since <= node.since or (seen.since > at and at < look.at):
         return node
     was, since = _until(was, at, cut_at), min(seen.since, at)  # Its cloud's clock may be ahead of ours.
     begins = max(was.until, since)
-    return msgspec.structs.replace(
+    return replace(
         was, since=since, until=begins, gone_at=None, ready=False, holders=(), owners={}, parts=1, held=False
     )
 
@@ -231,7 +231,7 @@ def _advance(
         node = _priced(node, look.offerings.get(node.pool))
     gone_at = _gone_at(node, instance, look, fresh=fresh)
     if gone_at != node.gone_at:
-        node = msgspec.structs.replace(node, gone_at=gone_at)
+        node = replace(node, gone_at=gone_at)
     on = look.nodes.get(instance)
     tally = NodeTally(node, cut_at)
     if seen is not None and on is not None and not _as_it_was(node, seen):
@@ -239,7 +239,7 @@ def _advance(
     tally.count_to(at)
     if seen is None or not fresh:
         return tally.as_counted()
-    return msgspec.structs.replace(
+    return replace(
         node,
         until=tally.until,
         stretches=tally.stretches(),
@@ -285,7 +285,7 @@ def _priced(node: MeteredNode, offering: Offering | None) -> MeteredNode:
     kind = (node.instance_type, node.capacity_type)
     if offering is None or (node.instance_type and kind != (offering.instance_type, offering.capacity_type)):
         return node
-    return msgspec.structs.replace(
+    return replace(
         node,
         instance_type=offering.instance_type,
         capacity_type=offering.capacity_type,
@@ -302,7 +302,7 @@ def _at_its_price(node: MeteredNode, offering: Offering | None, start: datetime)
     if node.usd_per_hour is None:
         return _priced(node, offering)
     left = prices_after(node.earlier, start)
-    return msgspec.structs.replace(_priced(node, offering), usd_per_hour=node.usd_per_hour, earlier=left)
+    return replace(_priced(node, offering), usd_per_hour=node.usd_per_hour, earlier=left)
 
 
 def _at_prices(node: MeteredNode, instance: str, look: MeterLook, start: datetime, *, fresh: bool) -> MeteredNode:

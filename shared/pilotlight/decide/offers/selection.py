@@ -1,10 +1,11 @@
 """Which offering for which pod: who may run where, and what it costs by the one objective."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Generic, TypeVar
+
+import msgspec
 
 from pilotlight.decide.fit.fit import model_allowed, pods_that_fit
 from pilotlight.decide.money.budget_ladder import barring_step
@@ -29,8 +30,7 @@ REMEMBERED = 4096
 """So many answers a ``Memo`` keeps."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True):
     """An offering a shape may run on: ``per_node`` pods of it fit an empty node."""
 
     offering: Offering
@@ -43,8 +43,7 @@ class Candidate:
         return self.offering.usd_per_hour / max(1, self.offering.gpus) / Decimal(self.throughput)
 
 
-@dataclass(frozen=True, slots=True)
-class Eligible:
+class Eligible(msgspec.Struct, frozen=True):
     """Candidates for one shape, and why the rest are none. ``finding`` is (code, message) when nothing ever can.
 
     ``held`` would do, but may not be bought now, each with (code, reason). ``barred`` says which step of a budget's

@@ -6,8 +6,11 @@ bought: beyond it spot is not bought for them, and nothing that runs is moved.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
+
+import msgspec
+from msgspec import field
+from msgspec.structs import replace
 
 from pilotlight.decide.offers.selection import Eligible
 from pilotlight.decide.place.provision import Provisioner
@@ -21,8 +24,7 @@ Who = tuple[str, str]
 """("class", "batch") or ("team", "research")."""
 
 
-@dataclass(slots=True)
-class SpotShares:
+class SpotShares(msgspec.Struct):
     """``asked`` are thousandths of GPUs that each one's pods ask for, ``on_spot`` those of them that have spot or will;
     ``gangs`` what gangs got of that in this plan.
     """

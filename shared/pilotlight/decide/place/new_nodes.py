@@ -1,8 +1,9 @@
 """New nodes for pods without room: of the cheapest candidate that caps, budgets and spot shares leave, or why none."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from pilotlight.decide.fit.fit import NOBODY, Bin, fill, of_offering
 from pilotlight.decide.offers.no_pool import unpriced_pool

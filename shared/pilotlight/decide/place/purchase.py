@@ -3,13 +3,16 @@
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from heapq import merge
 from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+from msgspec import field
+from msgspec.structs import replace
 
 from pilotlight.decide.fit.fit import Bin
 from pilotlight.decide.money.budget_balance import MANY, Purse
@@ -31,8 +34,7 @@ A_PURCHASE = 1 << 32
 """Numbers of nodes that a purchase may have: in an order of all, its own begin at the next multiple."""
 
 
-@dataclass(slots=True)
-class Headroom:
+class Headroom(msgspec.Struct):
     """Room that the caps leave: counts of what is lit, against the policy."""
 
     policy: Policy  # Its caps and pools' ``max`` are counted against.
@@ -234,8 +236,7 @@ def _holds(level: FreeDevices, gpu: GpuRequest) -> bool:
     return most >= gpu.milli if gpu.milli < MILLI_PER_GPU else whole >= gpu.count
 
 
-@dataclass(slots=True)
-class Group:
+class Group(msgspec.Struct):
     """Pods of one shape that still wait."""
 
     shape: PodShape
@@ -252,8 +253,7 @@ class Group:
         return self.shape.near is not None and self.shape.near.picky
 
 
-@dataclass(slots=True)
-class Purchase:
+class Purchase(msgspec.Struct):
     """Nodes of one offering bought so far in this plan, for whom. ``terms`` are one a node, where there are budgets."""
 
     offering: Offering

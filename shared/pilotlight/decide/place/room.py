@@ -7,10 +7,9 @@ it is on its way, the rest finds its room first.
 
 from collections import Counter
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
-from dataclasses import replace
 from decimal import Decimal
 
-import msgspec
+from msgspec.structs import replace
 
 from pilotlight.decide.fit.fit import Bin, of_node, of_offering
 from pilotlight.decide.money.budget_balance import Purse
@@ -140,7 +139,7 @@ def _asked(memory: Memory, offerings: Sequence[Offering]) -> dict[str, list[Offe
 
 def _as_it_came(offering: Offering, node: Node) -> Offering:
     """The offering with the labels that a node which is not ready yet tells itself."""
-    return msgspec.structs.replace(offering, labels={**offering.labels, **node.labels}) if node.labels else offering
+    return replace(offering, labels={**offering.labels, **node.labels}) if node.labels else offering
 
 
 def place_gang(run: Provisioner, gang: str, groups: list[Group], running: int, flown: Sequence[str]) -> None:

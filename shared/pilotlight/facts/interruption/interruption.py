@@ -1,6 +1,6 @@
 """Interruptions at work: what a cloud said of an instance, what was done about it, and what it cost."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Literal
 
@@ -42,6 +42,16 @@ OUR_OWN: tuple[str, ...] = (*STOP_KINDS, MOVE, OFF_HOURS, *PODS_LEAVE, *AT_LEISU
 """Nobody takes the instance: we began these ourselves."""
 
 Do = Literal["replace", "cordon", "checkpoint", "evict", "release", "uncordon"]
+
+SOONER = timedelta(seconds=5)
+"""What is said of one end twice differs by less."""
+
+STAYS = {
+    "freeze": "it is frozen, or without its network, for seconds, and goes on",
+    "reboot": "it is rebooted and comes back: what runs on it begins again at its last checkpoint",
+    "unknown": "what becomes of it is not said in a way that is known here: nothing is guessed",
+}
+"""Actions after which an instance is still there, and what is said of them."""
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True):

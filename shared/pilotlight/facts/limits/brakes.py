@@ -5,8 +5,8 @@ from datetime import datetime
 
 import msgspec
 
-from pilotlight.facts.capacity import Mode
 from pilotlight.facts.memory import Turn
+from pilotlight.facts.modes import Mode
 from pilotlight.units import Seconds
 
 APPROVAL_S: Seconds = 3600.0

@@ -23,10 +23,9 @@ from pilotlight.flow.alerts.wording import (
     owes_no_more,
     warnings,
 )
+from pilotlight.flow.answer import alert_out
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import call_steps, ledger
-from pilotlight.state_schema.marks import NOTICED, Mark
-from pilotlight.units import Seconds
 
 _NAMES = {kind: name for name, kind in TYPES.items()}
 _OF_PODS = ("refused/", "finding-", "deadline/")
@@ -188,16 +187,6 @@ def send(deps: Deps, messages: Sequence[Outgoing]) -> None:
                 ledger.mark_told(deps.state, deps.name, message.key, alert.subject)
 
 
-def alert_out(alert: Alert, id: str) -> Outgoing:
-    """An alert on its way out, told once by its fingerprint."""
-    return _outgoing(alert, "alerts", alert.fingerprint, id)
-
-
-def by_fingerprint(alert: Alert, more: str = "") -> Outgoing:
-    """The same under an id of its cluster and fingerprint: two clusters may tell the same."""
-    return alert_out(alert, f"{alert.cluster}-{alert.fingerprint.replace('/', '-')}{more}")
-
-
 def _outgoing(message: Alert | CapacityChanged, topic: Literal["alerts", "capacity"], key: str, id: str) -> Outgoing:
     data = msgspec.Raw(msgspec.json.encode(message))
     return Outgoing(id=id, topic=topic, type=_NAMES[type(message)], key=key, data=data)
@@ -261,20 +250,3 @@ def flap_alerts(deps: Deps, pools: Sequence[str], decision: str, now: datetime) 
         )
         for pool in pools
     )
-
-
-def tell_once(deps: Deps, alert: Alert, again_s: Seconds | None = None) -> bool:
-    """Send an alert that was not sent lately, by default in the last 40 days.
-
-    Marked after: a crash in between tells twice rather than never.
-    """
-    if was_noticed(deps, alert.fingerprint):
-        return False
-    deps.outbox.publish([by_fingerprint(alert)])
-    NOTICED.put(deps.state, f"{deps.name}/{alert.fingerprint}", Mark(), ttl_s=again_s)
-    return True
-
-
-def was_noticed(deps: Deps, what: str) -> bool:
-    """True where people were told of it lately."""
-    return NOTICED.get(deps.state, f"{deps.name}/{what}") is not None

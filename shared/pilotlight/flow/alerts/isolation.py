@@ -12,7 +12,7 @@ import msgspec
 
 from pilotlight.facts.limits.isolated_objects import Isolations, OpenIsolation, SetApart, SetApartKind
 from pilotlight.facts.messages import Alert
-from pilotlight.flow.alerts.decision_messages import by_fingerprint
+from pilotlight.flow.answer import by_fingerprint
 from pilotlight.flow.deps import Deps
 from pilotlight.state_schema.cluster_records import ISOLATED
 

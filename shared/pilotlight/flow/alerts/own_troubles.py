@@ -4,7 +4,8 @@ import hashlib
 
 from pilotlight.errors import Corrupt, PilotlightError
 from pilotlight.facts.messages import Alert, Tick
-from pilotlight.flow.alerts.decision_messages import by_fingerprint, send, tell_once
+from pilotlight.flow.alerts.decision_messages import send
+from pilotlight.flow.answer import by_fingerprint, tell_once
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import ledger
 from pilotlight.units import Seconds

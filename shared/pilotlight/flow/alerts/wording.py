@@ -27,7 +27,8 @@ from pilotlight.facts.workload import (
     TAKES_HOMES,
     Finding,
 )
-from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.answer import Answer
+from pilotlight.flow.deps import Deps
 from pilotlight.units import cents, human, round_usd
 
 NOTHING = "nothing to do"

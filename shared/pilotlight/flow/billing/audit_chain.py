@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from pilotlight.facts.decisions import Chain, Link
 from pilotlight.facts.messages import Alert
-from pilotlight.flow.alerts.decision_messages import by_fingerprint, was_noticed
+from pilotlight.flow.answer import by_fingerprint, was_noticed
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import ledger
 from pilotlight.ports.state import State

@@ -1,56 +1,27 @@
 """billing_import: take in what is billed, where it is not as it was read. Nothing else waits for it.
 
-An export in files is read file by file, and what each comes to is kept: a read that is cut off goes on with the next
-file, and one whose files, rules or manifests changed meanwhile begins anew. The bill is taken in once all are read.
 The mark that a read is on its way is written before it, and ends by itself where the function does not come to its end.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from datetime import UTC, date, datetime
-from typing import NamedTuple
+from datetime import datetime
+from typing import TYPE_CHECKING
 
-import msgspec
-
-from pilotlight.decide.money.metering import day_start
-from pilotlight.errors import Conflict, PilotlightError
+from pilotlight.errors import Conflict
 from pilotlight.facts.messages import BillExported, Tick
-from pilotlight.facts.money.bill import Bill
-from pilotlight.facts.money.bill_files import BillFile, BillListing
-from pilotlight.flow.alerts.decision_messages import tell_once
-from pilotlight.flow.billing import billed_days, node_costs, pool_readings
-from pilotlight.flow.billing.bill_alerts import DAILY_S, bill_alert, list_findings
-from pilotlight.flow.billing.billed_days import DAY, LOOK_BACK
-from pilotlight.flow.deps import Answer, Deps
-from pilotlight.ports.clouds import Bills, FiledBills
+from pilotlight.flow.answer import Answer
 from pilotlight.ports.state import ABSENT
-from pilotlight.state_schema.billing_records import (
-    BILL_FILE,
-    BILL_SEEN,
-    BILL_TRIED,
-    COST,
-    METERING,
-    SeenBill,
-    TriedFile,
-)
 from pilotlight.state_schema.marks import BILL_READ, BILL_READING, Mark
 from pilotlight.state_schema.table import Entry
-from pilotlight.units import Seconds, count_of
+from pilotlight.units import Seconds
+
+if TYPE_CHECKING:
+    from pilotlight.flow.deps import Deps
 
 READ_AGAIN_S: Seconds = 600
 """After a bill could not be read it is read again in so long."""
 
-AT_ONCE_S: Seconds = 240
-"""No further file is begun after so long: the next tick goes on."""
 
-EVER = datetime.max.replace(tzinfo=UTC)
-"""A file is read whole: how far it counts is asked once all are there, for the clock may be set between two of them."""
-
-TOO_OFTEN = 3
-"""A file that was begun so often and never came to its end is told of."""
-
-
-def billing_import(deps: Deps, message: Tick | BillExported, *, dry_run: bool = False) -> Answer:
+def billing_import(deps: "Deps", message: Tick | BillExported, *, dry_run: bool = False) -> Answer:
     """Answer one message: a tick, or a bill's export. A dry run only says what there is to read."""
     asked = isinstance(message, BillExported)
     if not asked and not dry_run and _holds(BILL_READ.get(deps.state, deps.name), deps.state.now()):
@@ -59,19 +30,22 @@ def billing_import(deps: Deps, message: Tick | BillExported, *, dry_run: bool = 
         if not dry_run:  # The ticks to come need not open everything for it.
             BILL_READ.put(deps.state, deps.name, _mark(deps, "none"), ttl_s=READ_AGAIN_S)
         return Answer(decision="", did=(), why="no bill is set up; set PILOTLIGHT_BILLS")
+    # A bill that was looked at lately costs a cold start nothing of this.
+    from pilotlight.flow.billing import bill_reading
+
     if dry_run:
-        return Answer(decision="", did=(), why=_left(deps, deps.bills))
+        return Answer(decision="", did=(), why=bill_reading.say_left(deps, deps.bills))
     if not _begun(deps):
         return Answer(decision="", did=(), why="the bill is being read")
     try:
-        said = _look(deps, deps.bills)
-    except _Unread as unread:
+        said = bill_reading.look(deps, deps.bills)
+    except bill_reading.BillUnread as unread:
         error = unread.error
         BILL_READING.delete(deps.state, deps.name)
         if asked:
             raise error from None
         now = deps.state.now()
-        tell_once(deps, bill_alert(deps, "bill-unread", "the bill could not be read", str(error), now), DAILY_S)
+        bill_reading.tell_unread(deps, error, now)
         BILL_READ.put(deps.state, deps.name, _mark(deps, str(error)), ttl_s=READ_AGAIN_S)
         said = f"the bill could not be read: {error}"
     else:
@@ -79,7 +53,7 @@ def billing_import(deps: Deps, message: Tick | BillExported, *, dry_run: bool = 
     return Answer(decision="", did=(said,), why=said)
 
 
-def _mark(deps: Deps, note: str = "") -> Mark:
+def _mark(deps: "Deps", note: str = "") -> Mark:
     return Mark(note=note, at=deps.state.now())
 
 
@@ -88,7 +62,7 @@ def _holds(found: Entry[Mark] | None, now: datetime) -> bool:
     return found is not None and (found.value.at is None or found.value.at <= now)
 
 
-def _begun(deps: Deps) -> bool:
+def _begun(deps: "Deps") -> bool:
     """Mark that a read is on its way; False where one is already."""
     found = BILL_READING.get(deps.state, deps.name)
     if _holds(found, deps.state.now()):
@@ -98,133 +72,3 @@ def _begun(deps: Deps) -> bool:
     except Conflict:
         return False
     return True
-
-
-class _Unread(Exception):
-    """The bill cannot be read now, unlike the store."""
-
-    def __init__(self, error: PilotlightError) -> None:
-        self.error = error
-
-
-@contextmanager
-def _reading() -> Iterator[None]:
-    try:
-        yield
-    except PilotlightError as error:
-        raise _Unread(error) from error
-
-
-class _Work(NamedTuple):
-    """Files of a bill, those of them that are read, and the day that all of them are read from."""
-
-    listing: BillListing
-    read: dict[str, BillFile]
-    since: date
-
-    @property
-    def left(self) -> list[tuple[int, tuple[str, ...]]]:
-        """What is not read yet, with its number."""
-        return [one for one in enumerate(self.listing.groups) if one[1][0] not in self.read]
-
-
-def _look(deps: Deps, bills: Bills) -> str:
-    now = deps.state.now()
-    since = (now - LOOK_BACK).date()
-    if not isinstance(bills, FiledBills):
-        with _reading():
-            read = bills.read(day_start(since), now)
-        return _take_in(deps, read, since, now)
-    work = _work(deps, bills, since)
-    if work is None:
-        BILL_READ.put(deps.state, deps.name, _mark(deps))
-        return "the bill is as it was read"
-    took, nodes = deps.clock.stopwatch(), _known_nodes(deps)
-    for number, group in work.left:
-        if took() > AT_ONCE_S:
-            return f"{_read_of(work)}; the next tick goes on"
-        _begin(deps, work.listing, group[0], now)
-        known = [work.read[one[0]] for one in work.listing.groups if one[0] in work.read]
-        with _reading():
-            file = bills.read_file(work.listing, group, known, day_start(work.since), EVER, nodes)
-        work.read[file.name] = file = msgspec.structs.replace(file, since=work.since)
-        BILL_FILE.write(deps.state, f"{deps.name}/{number:05d}", file)
-    files = [work.read[group[0]] for group in work.listing.groups]
-    said = _take_in(deps, bills.join(work.listing, files, now), work.since, now)
-    reach = max((line.reach for file in files for line in file.lines if line.reach), default=None)
-    BILL_SEEN.put(deps.state, deps.name, SeenBill(version=work.listing.word, since=work.since, at=now, reach=reach))
-    _forget(deps, list(range(len(work.listing.groups))))
-    return said
-
-
-def _work(deps: Deps, bills: FiledBills, since: date) -> _Work | None:
-    """What lies there and what is read of it; None where all is as it was read. What is of another listing goes."""
-    with _reading():
-        listing = bills.files()
-    if _as_seen(deps, listing, since):
-        return None
-    there = [(int(entry.name.rpartition("/")[2]), entry.value) for entry in BILL_FILE.scan(deps.state, f"{deps.name}/")]
-    own = [file for _, file in there if file.word == listing.word and file.since <= since]
-    _forget(deps, [number for number, file in there if file not in own])
-    return _Work(listing, {file.name: file for file in own}, min((file.since for file in own), default=since))
-
-
-def _as_seen(deps: Deps, listing: BillListing, since: date) -> bool:
-    """True where the bill is as it was read, and the clock that it was read by was not set since."""
-    found = BILL_SEEN.get(deps.state, deps.name)
-    if found is None or found.value.version != listing.word or found.value.since > since:
-        return False
-    at, reach = found.value.at, found.value.reach
-    return reach is None or reach <= at + DAY or deps.state.now() <= at + DAY
-
-
-def _forget(deps: Deps, numbers: Sequence[int]) -> None:
-    for number in numbers:
-        BILL_FILE.delete(deps.state, f"{deps.name}/{number:05d}")
-    if numbers:
-        BILL_TRIED.delete(deps.state, deps.name)
-
-
-def _begin(deps: Deps, listing: BillListing, name: str, now: datetime) -> None:
-    """Count how often a file is begun, and tell of one that no function comes to the end of."""
-    was = BILL_TRIED.get(deps.state, deps.name)
-    again = was is not None and (was.value.word, was.value.name) == (listing.word, name)
-    tried = TriedFile(word=listing.word, name=name, times=was.value.times + 1 if was is not None and again else 1)
-    BILL_TRIED.put(deps.state, deps.name, tried)
-    if tried.times > TOO_OFTEN:
-        what = f"a file of the bill was begun {TOO_OFTEN} times and never read to its end"
-        why = f"{name}: give billing_import more time and memory, export smaller files, or read a table of a warehouse"
-        tell_once(deps, bill_alert(deps, "bill-unread", what, why, now), DAILY_S)
-
-
-def _read_of(work: _Work) -> str:
-    return f"read {len(work.read)} of {count_of(len(work.listing.groups), 'file')} of the bill"
-
-
-def _left(deps: Deps, bills: Bills) -> str:
-    if not isinstance(bills, FiledBills):
-        return "the bill would be read"
-    listing = bills.files()
-    if _as_seen(deps, listing, (deps.state.now() - LOOK_BACK).date()):
-        return "the bill is as it was read"
-    return f"{count_of(len(listing.names), 'file')} of the bill would be read"
-
-
-def _known_nodes(deps: Deps) -> list[str]:
-    """Machines that a bill's lines may be of, by every name: those that the meter knows. Others are summed."""
-    known = {cost.instance for cost in (entry.value for entry in COST.scan(deps.state, f"{deps.name}/"))}
-    for entry in METERING.scan(deps.state, f"{deps.name}/"):
-        known |= {name for instance, node in entry.value.nodes.items() for name in (instance, node.name)}
-    return sorted(known)
-
-
-def _take_in(deps: Deps, read: Bill, since: date, now: datetime) -> str:
-    """Replace the days that a bill covers whole, and tell of its lines that could not be counted."""
-    covered = billed_days.store(deps.state, deps.name, read, day_start(since), now)
-    if read.findings:
-        what = f"{count_of(len(read.findings), 'line')} of the bill {read.source} could not be counted"
-        tell_once(deps, bill_alert(deps, "bill-finding", what, list_findings(read.findings), now), DAILY_S)
-    node_costs.file_billed(deps, read, now)
-    pool_readings.keep_committed(deps, billed_days.count_days(deps, now))
-    BILL_READ.put(deps.state, deps.name, _mark(deps, read.source))
-    return "; ".join([f"read {count_of(covered, 'whole day')} of {read.source}", *read.notes])

@@ -23,13 +23,13 @@ from pilotlight.facts.messages import BudgetNotice, Tick
 from pilotlight.facts.money.bill import MeterDay
 from pilotlight.facts.money.budgets import Spent
 from pilotlight.facts.workload import Finding
-from pilotlight.flow.alerts.decision_messages import by_fingerprint, tell_once, was_noticed
+from pilotlight.flow.answer import Answer, by_fingerprint, tell_once, was_noticed
 from pilotlight.flow.billing import billed_days, cost_anomalies, meter_nodes, node_costs, pool_readings
 from pilotlight.flow.billing.audit_chain import anchor
 from pilotlight.flow.billing.bill_alerts import DAILY_S, NAMED, bill_alert, list_findings
 from pilotlight.flow.billing.cloud_budget import cloud_budget
 from pilotlight.flow.budgets import budget_accounts, budget_holds, ladder_steps
-from pilotlight.flow.deps import Answer, Deps, HasBudgets
+from pilotlight.flow.deps import Deps, HasBudgets
 from pilotlight.ports.cluster import StoppableQueues
 from pilotlight.state_schema.marks import NOTICED, Mark
 from pilotlight.units import cents, count_of

@@ -6,9 +6,10 @@ from datetime import datetime
 from pilotlight.decide.limits.canary import Side, passed_bound, side
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.money.bill import MeterDay
-from pilotlight.flow.alerts.decision_messages import alert_out, send
+from pilotlight.flow.alerts.decision_messages import send
+from pilotlight.flow.answer import alert_out
 from pilotlight.flow.deps import Deps, HasBudgets
-from pilotlight.flow.records import brake_records, ledger
+from pilotlight.flow.records import brake_records, flight_log, ledger
 from pilotlight.state_schema.cluster_records import PAUSE
 
 DAYS = 2
@@ -34,7 +35,7 @@ def watch(deps: Deps, days: Iterable[MeterDay], now: datetime) -> tuple[str, ...
 def sides(deps: HasBudgets, pools: Iterable[str], days: Iterable[MeterDay], now: datetime) -> list[Side]:
     """The figures of pools, from the state alone."""
     memory = ledger.recall(deps.state, deps.name).memory
-    flights = [entry for _, entry in ledger.in_flight(deps.state, deps.name)]
+    flights = [entry for _, entry in flight_log.in_flight(deps.state, deps.name)]
     metered = list(days)
     return [side(pool, metered, flights, memory.backoffs, now) for pool in pools]
 

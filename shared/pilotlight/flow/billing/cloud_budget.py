@@ -2,14 +2,17 @@
 stopped by them."""
 
 from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING
 
 from pilotlight.errors import BadEvent
 from pilotlight.facts.messages import Alert, BudgetNotice
-from pilotlight.flow.alerts.decision_messages import tell_once
-from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.answer import Answer, tell_once
+
+if TYPE_CHECKING:
+    from pilotlight.flow.deps import Deps
 
 
-def cloud_budget(deps: Deps, notice: BudgetNotice) -> Answer:
+def cloud_budget(deps: "Deps", notice: BudgetNotice) -> Answer:
     """A cloud's budget crossed a threshold: told once a period. It comes late, and caps nothing."""
     if notice.threshold is None and not notice.anomaly:
         return Answer(decision="", did=(), why=f"budget {notice.budget}: no threshold is crossed")
@@ -24,7 +27,7 @@ def cloud_budget(deps: Deps, notice: BudgetNotice) -> Answer:
     return Answer(decision="", did=did, why=alert.what if did else "people were told of it already")
 
 
-def _passed(deps: Deps, notice: BudgetNotice, cost: Decimal, limit: Decimal) -> Alert:
+def _passed(deps: "Deps", notice: BudgetNotice, cost: Decimal, limit: Decimal) -> Alert:
     verb = "is forecast to pass" if notice.forecast else "has passed"
     share = f"{notice.threshold or 0:.3%}".replace(".000%", " %")
     what = f"the cloud's budget {notice.display or notice.budget} {verb} {share}"
@@ -42,7 +45,7 @@ def _passed(deps: Deps, notice: BudgetNotice, cost: Decimal, limit: Decimal) -> 
     )
 
 
-def _unusual(deps: Deps, notice: BudgetNotice, cost: Decimal, limit: Decimal) -> Alert:
+def _unusual(deps: "Deps", notice: BudgetNotice, cost: Decimal, limit: Decimal) -> Alert:
     """Told under its id and the power of two of dollars that it has come to: it is news once it has doubled."""
     more = cost - limit
     doubled = max(0, int(more)).bit_length()

@@ -9,7 +9,7 @@ from pilotlight.decide.money import hourly_costs
 from pilotlight.errors import Conflict
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.money.bill import Anomaly, HourCost, HourMark, MeterDay
-from pilotlight.flow.alerts.decision_messages import tell_once
+from pilotlight.flow.answer import tell_once
 from pilotlight.flow.billing import meter_nodes
 from pilotlight.flow.deps import Deps
 from pilotlight.ports.state import ABSENT, State

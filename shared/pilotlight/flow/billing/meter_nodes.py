@@ -8,13 +8,13 @@ A day that is over is closed: kept by node where that fits one record, else with
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 from datetime import date, datetime, timedelta
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple, TypeVar
 from zlib import crc32
 
 import msgspec
+from msgspec.structs import replace
 
 from pilotlight.decide.money.holds import Lit, lit_instances
 from pilotlight.decide.money.metering import (
@@ -266,7 +266,7 @@ def _count_part(
         now = of.count_part(was, new)
         if not news(was, now) and bool(left) <= was.full:
             return now, left
-        now = _fitted(msgspec.structs.replace(now, full=was.full or bool(left)))
+        now = _fitted(replace(now, full=was.full or bool(left)))
         try:
             METERING.put(deps.state, name, now, if_version=entry.version if entry else ABSENT)
             return now, left
@@ -292,7 +292,7 @@ def _fitted(part: MeterPart) -> MeterPart:
     if len(METERING.format.write(part)) <= LARGEST:
         return part
     nodes = {instance: without_projects(node) for instance, node in part.nodes.items()}
-    return msgspec.structs.replace(part, nodes=nodes)
+    return replace(part, nodes=nodes)
 
 
 def _way(instance: str) -> Iterable[str]:
@@ -326,7 +326,7 @@ def _summed(day: date, nodes: Nodes, until: datetime, apart: frozenset[str] = fr
 def close_day(state: State, cluster: str, day: MeterDay) -> None:
     """Write a day that is over, where it is not written yet or what it cost became known better."""
     if len(METER.table.format.write(day)) > LARGEST:
-        day = msgspec.structs.replace(day, lines=sum_lines(day.lines, node=""), unpriced=day.unpriced[:MOST_UNPRICED])
+        day = replace(day, lines=sum_lines(day.lines, node=""), unpriced=day.unpriced[:MOST_UNPRICED])
     METER.write(state, f"{cluster}/{day.day}", day)
 
 

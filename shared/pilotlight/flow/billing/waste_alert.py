@@ -13,7 +13,7 @@ from pilotlight.errors import BadInput, Denied, Retry
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.utilisation.telemetry import Telemetry
-from pilotlight.flow.alerts.decision_messages import tell_once, was_noticed
+from pilotlight.flow.answer import tell_once, was_noticed
 from pilotlight.flow.deps import Deps
 from pilotlight.ports.cluster import GpuTelemetry
 from pilotlight.state_schema.marks import NOTICED, Mark

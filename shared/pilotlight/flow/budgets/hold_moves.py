@@ -1,11 +1,12 @@
 """Holds of lit nodes moved on, all together: what each is to cover, what its budgets grant, what becomes of it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+from msgspec import field
 from msgspec.structs import replace
 
 from pilotlight.decide.money import holds as rules
@@ -33,8 +34,7 @@ Live = tuple[Hold, Lit | None]
 """A hold with its instance; None where that is on its way."""
 
 
-@dataclass(slots=True)
-class Gathered:
+class Gathered(msgspec.Struct):
     """What a pass over all holds finds."""
 
     due: list[datetime] = field(default_factory=list)  # When a hold must next be moved on.

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import quote
 
 import msgspec
@@ -30,10 +30,13 @@ from pilotlight.facts.interruption.interruption import (
     bound_interruption,
 )
 from pilotlight.facts.messages import Alert, Outgoing
-from pilotlight.flow.deps import Deps
+from pilotlight.flow.answer import alert_out
 from pilotlight.ports.state import ABSENT, State
-from pilotlight.state_schema.cluster_records import INTERRUPTION, RESCUE
+from pilotlight.state_schema.instance_records import INTERRUPTION, RESCUE
 from pilotlight.units import HOUR, UsdPerHour, moment_of
+
+if TYPE_CHECKING:
+    from pilotlight.flow.deps import Deps
 
 BRIEFLY_S = 24 * HOUR
 """A notice that was untrue, or of nobody known, is kept so long: whoever posts many fills no store with them."""
@@ -49,7 +52,7 @@ class Versioned(NamedTuple):
     version: int
 
 
-def moment(deps: Deps) -> datetime:
+def moment(deps: "Deps") -> datetime:
     """The store's time; this worker's own where the store does not answer: work is saved without it too."""
     try:
         return deps.now()
@@ -57,7 +60,7 @@ def moment(deps: Deps) -> datetime:
         return deps.clock.now()
 
 
-def find(deps: Deps, instance: str) -> Versioned | None:
+def find(deps: "Deps", instance: str) -> Versioned | None:
     """An instance's last interruption, open or filed."""
     name = _name(deps.name, instance)
     entry = RESCUE.get(deps.state, name)
@@ -67,30 +70,30 @@ def find(deps: Deps, instance: str) -> Versioned | None:
     return Versioned(over, ABSENT) if over else None
 
 
-def last_filed(deps: Deps, instance: str) -> Interruption | None:
+def last_filed(deps: "Deps", instance: str) -> Interruption | None:
     """An instance's last interruption that is over."""
     last = deque(past(deps, instance), maxlen=1)
     return last[0] if last else None
 
 
-def past(deps: Deps, instance: str) -> Iterator[Interruption]:
+def past(deps: "Deps", instance: str) -> Iterator[Interruption]:
     """An instance's interruptions that are over, the first one first."""
     return (entry.value for entry in INTERRUPTION.scan(deps.state, f"{_name(deps.name, instance)}/"))
 
 
-def withdraw(deps: Deps, kept: Versioned) -> None:
+def withdraw(deps: "Deps", kept: Versioned) -> None:
     """Take back an open record of which nothing was told. Raises ``Conflict`` where another went on with it."""
     RESCUE.delete(deps.state, _name(deps.name, kept.found.instance), if_version=kept.version)
 
 
-def write(deps: Deps, kept: Versioned) -> Versioned:
+def write(deps: "Deps", kept: Versioned) -> Versioned:
     """Write an open record over the version that was read. Raises ``Conflict`` where another was faster."""
     found = bound_interruption(kept.found)
     version = RESCUE.put(deps.state, _name(deps.name, found.instance), found, if_version=kept.version)
     return Versioned(found, version)
 
 
-def close(deps: Deps, kept: Versioned) -> None:
+def close(deps: "Deps", kept: Versioned) -> None:
     """File an interruption with which nothing is left to do; a later end of a node that is still there goes on."""
     name, later = _name(deps.name, kept.found.instance), kept.found.later
     found = msgspec.structs.replace(kept.found, later=None)
@@ -103,7 +106,7 @@ def close(deps: Deps, kept: Versioned) -> None:
             RESCUE.put(deps.state, name, later, if_version=kept.version)
 
 
-def given_way(deps: Deps, found: Interruption, price: UsdPerHour, now: datetime) -> tuple[Outgoing, ...]:
+def given_way(deps: "Deps", found: Interruption, price: UsdPerHour, now: datetime) -> tuple[Outgoing, ...]:
     """File one that a stop of our own takes the place of, and what is left to tell of it."""
     over = msgspec.structs.replace(found, outcome="stopped first", ended_at=now)
     told = ending(over, price, now)
@@ -113,7 +116,7 @@ def given_way(deps: Deps, found: Interruption, price: UsdPerHour, now: datetime)
     return told
 
 
-def open_interruptions(deps: Deps) -> list[Versioned]:
+def open_interruptions(deps: "Deps") -> list[Versioned]:
     """Interruptions with which something is left to do, the first deadline first; without those that are set apart."""
     found = [Versioned(entry.value, entry.version) for entry in RESCUE.scan(deps.state, f"{deps.name}/")]
     if deps.apart:
@@ -146,7 +149,7 @@ def opening(found: Interruption, pods: int, price: UsdPerHour, now: datetime) ->
         usd=str(found.lost_usd) if found.priced else "",
         at=now,
     )
-    return _out(alert, f"{_id(found)}.begin")
+    return alert_out(alert, f"{_id(found)}.begin")
 
 
 def retold(found: Interruption, pods: int | None, price: UsdPerHour) -> tuple[Outgoing, ...]:
@@ -177,7 +180,7 @@ def closing(found: Interruption, price: UsdPerHour, now: datetime) -> Outgoing:
         decision=found.decision,
         at=max(now, found.received_at),
     )
-    return _out(alert, f"{_id(found)}.end")
+    return alert_out(alert, f"{_id(found)}.end")
 
 
 def untrue(found: Interruption, now: datetime) -> Outgoing:
@@ -194,7 +197,7 @@ def untrue(found: Interruption, now: datetime) -> Outgoing:
         subject=found.node or found.instance,
         at=now,
     )
-    return _out(alert, f"{_id(found)}.untrue")
+    return alert_out(alert, f"{_id(found)}.untrue")
 
 
 def ending(found: Interruption, price: UsdPerHour, now: datetime) -> tuple[Outgoing, ...]:
@@ -230,7 +233,7 @@ class OnItsWay(NamedTuple):
     goes: bool
 
 
-def on_their_way(deps: Deps, now: datetime) -> dict[str, OnItsWay]:
+def on_their_way(deps: "Deps", now: datetime) -> dict[str, OnItsWay]:
     """Why each node that we empty goes, and when, and for whom a pod of one that stays gives way, by its instance and
     by its name; one whose time has not come yet, and one of which pods leave for money, stays until then unsaid."""
     words: dict[str, OnItsWay] = {}
@@ -325,9 +328,3 @@ def _name(cluster: str, instance: str) -> str:
     if len(quoted) > LONGEST:
         quoted = f"{quoted[:LONGEST]}.{hashlib.blake2b(quoted.encode(), digest_size=8).hexdigest()}"
     return f"{cluster}/{quoted}"
-
-
-def _out(alert: Alert, id: str) -> Outgoing:
-    from pilotlight.flow.alerts.decision_messages import alert_out  # A notice that was dealt with tells nothing.
-
-    return alert_out(alert, id)

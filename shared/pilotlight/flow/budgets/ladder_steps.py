@@ -16,7 +16,7 @@ from pilotlight.errors import Conflict
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.money.budgets import Ladder, Rung, Spent
 from pilotlight.facts.money.money_policy import Budget, BudgetScope, LadderStep, StepDoes
-from pilotlight.flow.alerts.decision_messages import by_fingerprint
+from pilotlight.flow.answer import by_fingerprint
 from pilotlight.flow.deps import Deps
 from pilotlight.state_schema.billing_records import LADDER
 from pilotlight.units import round_usd

@@ -1,9 +1,9 @@
 """A pass over all budget holds at every look: settle what stopped, hold for what is lit, freeze or stop the rest."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
+import msgspec
 from msgspec.structs import replace
 
 from pilotlight.decide.money import holds as rules
@@ -21,8 +21,7 @@ from pilotlight.state_schema.billing_records import CHARGED
 from pilotlight.state_schema.table import Kept
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeptHolds:
+class KeptHolds(msgspec.Struct, frozen=True, kw_only=True):
     """The look after holds were moved on, what the budgets leave, and what people should know."""
 
     snapshot: Snapshot

@@ -7,7 +7,6 @@ carry the cost, else it is charged by the clock.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
@@ -26,8 +25,7 @@ from pilotlight.state_schema.table import Kept
 from pilotlight.units import cents
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadHolds:
+class WorkloadHolds(msgspec.Struct, frozen=True, kw_only=True):
     """Workloads' holds after a look: ``over`` ended now, those of ``decisions`` stay and are to end at ``due``."""
 
     over: frozenset[str]

@@ -10,11 +10,10 @@ from pilotlight.decide.limits.plan_brakes import remember_call
 from pilotlight.errors import Denied, NoCapacity, QuotaExceeded, Retry, Throttled, Unsure
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record
 from pilotlight.facts.nodes.pool_state import InFlight, PoolState
-from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.cycle.release import DRAIN_S, NodeRelease
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
-from pilotlight.flow.records import brake_records, ledger, memory_updates
+from pilotlight.flow.records import brake_records, flight_log, ledger, memory_updates
 from pilotlight.flow.records.call_steps import Overtaken, Sending
 from pilotlight.flow.records.lease import Lease
 from pilotlight.ports.clouds import CALL_S, NamingPools
@@ -131,14 +130,16 @@ class Act:
         deps, n = self.deps, sending.step.n
         refused = ""
         if deps.policy.budgets:
+            from pilotlight.flow.budgets import budget_holds
+
             refused = budget_holds.reserve(deps, self.record.id, n, buy.terms[: buy.count], self.snapshot.now)
         if refused:
             self.tally = self.tally.count_refusal("Budget")
             sending.end("denied", code="budget", note=refused, count=0)
             return
-        key = ledger.flight_name(deps.name, self.record.id, n)
+        key = flight_log.flight_name(deps.name, self.record.id, n)
         entry = self._entry(buy, n)
-        ledger.write_flight(deps.state, key, entry)
+        flight_log.write_flight(deps.state, key, entry)
         to = sending.step.to - self.short[buy.pool]
         sending.step = msgspec.structs.replace(sending.step, to=to)
         try:
@@ -150,7 +151,7 @@ class Act:
             raise
         except Retry as no:
             if not (sending.let_out and isinstance(no, Unsure)):
-                ledger.forget_flight(deps.state, key)
+                flight_log.forget_flight(deps.state, key)
             if sending.let_out and not isinstance(no, Unsure):
                 self._not_made(buy, sending, no)
             raise
@@ -221,9 +222,11 @@ class Act:
         came = max(0, min(step.count, step.count - (step.to - size)))
         self.short[buy.pool] += step.count - came
         if came:
-            ledger.write_flight(deps.state, key, self._broken(msgspec.structs.replace(entry, count=came), buy.gangs))
+            flight_log.write_flight(
+                deps.state, key, self._broken(msgspec.structs.replace(entry, count=came), buy.gangs)
+            )
         else:
-            ledger.forget_flight(deps.state, key)
+            flight_log.forget_flight(deps.state, key)
         self._break(buy.gangs)
         sending.end("denied", code="refused", note=f"{type(no).__name__}: {no}", count=came)
 
@@ -247,10 +250,10 @@ class Act:
                 continue
             if other.step.state == "planned":
                 other.end("revoked", code="failed", note="its gang lacks a part: all its nodes, or none", count=0)
-            key = ledger.flight_name(self.deps.name, self.record.id, other.step.n)
-            entry = ledger.flight(self.deps.state, key)
+            key = flight_log.flight_name(self.deps.name, self.record.id, other.step.n)
+            entry = flight_log.flight(self.deps.state, key)
             if entry is not None and not entry.broken:
-                ledger.write_flight(self.deps.state, key, self._broken(entry, gangs))
+                flight_log.write_flight(self.deps.state, key, self._broken(entry, gangs))
 
     def _broken(self, entry: InFlight, gangs: Sequence[str]) -> InFlight:
         """It goes back, if it was asked for by these gangs alone; else it is the others' from now on."""

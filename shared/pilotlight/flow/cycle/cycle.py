@@ -10,20 +10,17 @@ from msgspec.structs import replace
 from pilotlight.decide.money.holds import lit_instances
 from pilotlight.decide.nodes.spares.demand_rates import with_demand
 from pilotlight.facts.decisions import Plan, Record
-from pilotlight.facts.money.budgets import Money
+from pilotlight.facts.money.budgets import NO_BUDGETS, Money
 from pilotlight.facts.nodes.gpu_faults import SICK_GPU
 from pilotlight.facts.place.homes import NO_HOMES
 from pilotlight.facts.workload import TAKES_HOMES, Finding
 from pilotlight.flow.alerts.decision_messages import close_and_tell, with_messages
 from pilotlight.flow.alerts.wording import answer_of, summary
-from pilotlight.flow.budgets import budget_holds, renew_holds
+from pilotlight.flow.answer import Answer, Outcome
 from pilotlight.flow.cycle.act import Act
-from pilotlight.flow.cycle.homes import count_takers
 from pilotlight.flow.cycle.planning import Aim, make_plan
 from pilotlight.flow.cycle.recovery import any_stays, carry_on, look_and_settle, purchases, sized_anew, take_over
-from pilotlight.flow.deps import Answer, Deps, Outcome, join_answers
-from pilotlight.flow.observe import instance_lifetimes
-from pilotlight.flow.observe.settle import settle
+from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import (
     Snapshot,
     any_due,
@@ -34,7 +31,6 @@ from pilotlight.flow.observe.snapshot import (
     with_promised_jobs,
     with_taken_nodes,
 )
-from pilotlight.flow.observe.vanished_claims import with_vanished
 from pilotlight.flow.records import brake_records, call_steps, lease, ledger
 from pilotlight.flow.records.call_steps import Sending
 from pilotlight.flow.records.lease import Lease
@@ -108,7 +104,7 @@ class Cycle:
         left = take_over(self.deps, self.held)
         snapshot, left = look_and_settle(self.deps, partial(look, self.deps, monitored=self.aim.releases), left)
         snapshot = self.settle(with_flights(self.deps, snapshot))
-        snapshot, money, gated = self.gate(*renew_holds.keep_all(self.deps, snapshot, self.held.keep))
+        snapshot, money, gated = self.gate(*self.hold(snapshot))
         snapshot, plan = make_plan(self.deps, snapshot, self.aim, money, doubts=True)
         snapshot = with_promised_jobs(snapshot, plan)
         plan = replace(plan, findings=(*plan.findings, *self.enter(HOMES, snapshot, plan, self.held.keep)))
@@ -124,6 +120,14 @@ class Cycle:
         self.held.forget_loss()
         self.enter(ADVICE, snapshot, plan, money)
         return replace(answer, did=(*again, *answer.did), look_again_at=plan.look_again_at)
+
+    def hold(self, snapshot: Snapshot) -> tuple[Snapshot, Money]:
+        """The look that knows what became of the holds, and what the budgets leave; as it is where none is held."""
+        if not self.deps.policy.budgets and snapshot.lost_since is None:
+            return snapshot, NO_BUDGETS
+        from pilotlight.flow.budgets import renew_holds
+
+        return renew_holds.keep_all(self.deps, snapshot, self.held.keep)
 
     def gate(self, snapshot: Snapshot, money: Money) -> tuple[Snapshot, Money, tuple[str, ...]]:
         """The look and the money beside what Karpenter may light, where the policy limits it; and what was done."""
@@ -142,6 +146,8 @@ class Cycle:
         by_pool = {offering.pool: offering for offering in self.deps.offerings}
         memory = with_demand(snapshot.memory, plan.demands, plan.counted_to, by_pool, snapshot.now)
         if any(found.code == TAKES_HOMES for found in plan.findings):
+            from pilotlight.flow.cycle.homes import count_takers
+
             memory = replace(memory, tally=count_takers(self.deps, plan, memory.tally))
         return replace(snapshot, memory=memory)
 
@@ -159,8 +165,12 @@ class Cycle:
         tally = snapshot.memory.tally.count_look(snapshot.now.date(), again=bool(self.round))
         snapshot = with_due_jobs(replace(snapshot, memory=replace(snapshot.memory, tally=tally)))
         if snapshot.memory.asked or any(pool.asked for pool in snapshot.pools):
+            from pilotlight.flow.observe.vanished_claims import with_vanished
+
             snapshot = with_vanished(self.deps, snapshot)
         if self.aim.releases:
+            from pilotlight.flow.observe.settle import settle
+
             snapshot, self.held.settled = settle(self.deps, snapshot, self.held.settled), snapshot.now
             self.begin_moves(snapshot)
         else:
@@ -216,9 +226,13 @@ class Cycle:
         done = with_messages(deps, done, act.flapping, snapshot.is_gone)
         answer = answer_of(done)
         if answer.released:
+            from pilotlight.flow.observe import instance_lifetimes
+
             instance_lifetimes.note_released(deps, done)
         done = close_and_tell(deps, done, version)
         if deps.policy.budgets:
+            from pilotlight.flow.budgets import budget_holds
+
             budget_holds.settle_decision(deps, done)
         return answer
 
@@ -270,3 +284,12 @@ def _without_record(plan: Plan) -> Outcome:
     if any(held.code != "settling" for held in plan.held):
         return "stopped"
     return "seen" if plan.pods or plan.held else "nothing"
+
+
+def join_answers(first: Answer | None, second: Answer) -> Answer:
+    """Two looks in one answer."""
+    if first is None or first.outcome != "done":
+        return second
+    if second.outcome != "done":
+        return replace(first, did=first.did + second.did, look_again_at=second.look_again_at)
+    return replace(second, did=first.did + second.did, released=first.released + second.released)

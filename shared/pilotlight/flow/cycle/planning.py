@@ -10,6 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -25,15 +26,16 @@ from pilotlight.facts.memory import Backoff
 from pilotlight.facts.money.budgets import NO_BUDGETS, Money
 from pilotlight.facts.money.gates import GateLimit
 from pilotlight.facts.offers.pool_quota import NO_QUOTAS, Quota
-from pilotlight.facts.utilisation.pool_use import PoolUse
 from pilotlight.flow.alerts.wording import summary
-from pilotlight.flow.budgets import budget_holds
-from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.observe.settle import foreseen
+from pilotlight.flow.answer import Answer
+from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot, look, with_due_jobs, with_flights
 from pilotlight.flow.records import brake_records
 from pilotlight.flow.records.ledger import MOST_RELEASES, limit_releases
 from pilotlight.ports.clouds import QuotaPools
+
+if TYPE_CHECKING:
+    from pilotlight.facts.utilisation.pool_use import PoolUse
 
 SHUT_FOR = timedelta(seconds=60)
 """A pool that its cloud keeps from everybody is looked at again within so long."""
@@ -147,7 +149,7 @@ def _ahead(deps: Deps, snapshot: Snapshot, aim: Aim) -> Mapping[str, NodesAhead]
     return nodes_ahead(deps.policy.queues, aim.queues, snapshot.view, deps.offerings, snapshot.now)
 
 
-def _use(deps: Deps) -> PoolUse | None:
+def _use(deps: Deps) -> "PoolUse | None":
     """The pools' GPU utilisation of late; None where telemetry is absent."""
     from pilotlight.state_schema.billing_records import POOL_USE
 
@@ -189,6 +191,9 @@ def dry_run(deps: Deps, *, releases: bool) -> Answer:
 
 def preview(deps: Deps, *, releases: bool, explain: bool = True) -> tuple[Snapshot, Plan]:
     """Look and decide without the lease; nothing is changed."""
+    from pilotlight.flow.budgets import budget_holds
+    from pilotlight.flow.observe.settle import foreseen
+
     snapshot = with_due_jobs(with_flights(deps, look(deps, monitored=releases)))
     snapshot = foreseen(deps, snapshot) if releases else snapshot
     money = budget_holds.balances(deps, snapshot.now, snapshot.memory)

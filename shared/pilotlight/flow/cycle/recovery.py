@@ -4,8 +4,8 @@ A worker that died, one that stands still, and a call whose answer was lost all 
 """
 
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
 
+import msgspec
 from msgspec.structs import replace
 
 from pilotlight.decide.limits.plan_brakes import recent, turn_of
@@ -16,12 +16,11 @@ from pilotlight.facts.money.money_policy import Limits
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.flow.alerts.decision_messages import close_and_tell
 from pilotlight.flow.alerts.wording import line
-from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.cycle.act import Act
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe import instance_lifetimes
 from pilotlight.flow.observe.snapshot import Snapshot, without_going
-from pilotlight.flow.records import call_steps, ledger, node_marks
+from pilotlight.flow.records import call_steps, flight_log, ledger, node_marks
 from pilotlight.flow.records.call_steps import Overtaken, Sending
 from pilotlight.flow.records.lease import Lease
 from pilotlight.flow.records.memory_updates import note_lost
@@ -31,8 +30,7 @@ CAME: tuple[StepState, ...] = ("done", "denied", "unknown")
 """How a step ended whose count has come."""
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
+class Left(msgspec.Struct, frozen=True):
     """A record that another look left open, at a version, with its steps as they really are."""
 
     record: Record
@@ -269,7 +267,7 @@ def _gone(deps: Deps, step: CallStep) -> bool:
 def _undo(deps: Deps, record: Record, step: CallStep) -> None:
     """Take back the traces of a call that was never sent."""
     if step.call == "grow":
-        ledger.forget_flight(deps.state, ledger.flight_name(deps.name, record.id, step.n))
+        flight_log.forget_flight(deps.state, flight_log.flight_name(deps.name, record.id, step.n))
     else:
         node_marks.lift(deps, step.target, "release", by=record.id)
 
@@ -279,7 +277,10 @@ def _close(deps: Deps, one: Left) -> bool:
     known = replace(one.record, steps=tuple(sending.step for sending in one.sendings))
     if any(step.open for step in known.steps):
         return False
-    budget_holds.settle_decision(deps, known)
+    if deps.policy.budgets:
+        from pilotlight.flow.budgets import budget_holds
+
+        budget_holds.settle_decision(deps, known)
     instance_lifetimes.note_released(deps, known)
     close_and_tell(deps, known, one.version)
     return True
@@ -287,12 +288,12 @@ def _close(deps: Deps, one: Left) -> bool:
 
 def _shrink_flight(deps: Deps, record: Record, step: CallStep, came: int) -> None:
     """The entry of capacity in flight is left with what came."""
-    key = ledger.flight_name(deps.name, record.id, step.n)
-    entry = ledger.flight(deps.state, key)
+    key = flight_log.flight_name(deps.name, record.id, step.n)
+    entry = flight_log.flight(deps.state, key)
     if entry is not None and came:
-        ledger.write_flight(deps.state, key, replace(entry, count=came, demands=(), homes=()))
+        flight_log.write_flight(deps.state, key, replace(entry, count=came, demands=(), homes=()))
     elif entry is not None:
-        ledger.forget_flight(deps.state, key)
+        flight_log.forget_flight(deps.state, key)
 
 
 def _as_asked(pool: PoolState, grows: Sequence[CallStep]) -> PoolState:

@@ -12,7 +12,7 @@ from pilotlight.errors import BadRequest, Denied, LastNode, PilotlightError, Ret
 from pilotlight.facts.decisions import NodeVerdict, StepCode
 from pilotlight.facts.memory import Memory
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.records import ledger, memory_updates, node_marks
+from pilotlight.flow.records import flight_log, memory_updates, node_marks
 from pilotlight.flow.records.call_steps import Overtaken, Sending, Stalled
 from pilotlight.flow.records.lease import Lease
 from pilotlight.ports.clouds import CALL_S, Pools, StandbyPools
@@ -134,11 +134,11 @@ class NodeRelease:
 
     def _one_less(self, name: str) -> None:
         """What went back was on its way: its entry in flight has one less."""
-        entry = ledger.flight(self.deps.state, name)
+        entry = flight_log.flight(self.deps.state, name)
         if entry is not None and entry.count > 1:
-            ledger.write_flight(self.deps.state, name, msgspec.structs.replace(entry, count=entry.count - 1))
+            flight_log.write_flight(self.deps.state, name, msgspec.structs.replace(entry, count=entry.count - 1))
         elif entry is not None:
-            ledger.forget_flight(self.deps.state, name)
+            flight_log.forget_flight(self.deps.state, name)
 
     def _keep(self, no: PilotlightError) -> None:
         """It stays, open again unless an earlier call for it may still land; what kept it is said."""

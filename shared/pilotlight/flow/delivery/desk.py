@@ -14,7 +14,6 @@ acknowledged or over it is dropped.
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import blake2b
 
@@ -36,8 +35,7 @@ UNDELIVERED = "undelivered"
 """The kind of alert that tells other channels of one that could not be told."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
+class Desk(msgspec.Struct, frozen=True, kw_only=True):
     """The channels by the policy's names, and the ports, with which alerts are told. ``link_key`` signs their links."""
 
     channels: Mapping[str, AlertChannel]

@@ -16,6 +16,7 @@ from pilotlight.errors import Conflict, Retry, Throttled
 from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.messages import Alert
 from pilotlight.flow.abreast import abreast
+from pilotlight.flow.answer import Answer
 from pilotlight.flow.delivery.deliver import CLAIM_S, LOOK_AGAIN_S, Claim, claim, deliver, drop, resting, wait
 from pilotlight.flow.delivery.desk import (
     Desk,
@@ -31,7 +32,6 @@ from pilotlight.flow.delivery.desk import (
     waiting_name,
 )
 from pilotlight.flow.delivery.flush import flush_now_and_then
-from pilotlight.flow.deps import Answer
 from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.alert_records import BURST, WAITING
 from pilotlight.state_schema.table import Entry

@@ -14,6 +14,7 @@ from pilotlight.facts.alerts.channel_policy import Alerts
 from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.messages import TYPES, Outgoing, Tick
 from pilotlight.flow.abreast import abreast
+from pilotlight.flow.answer import Answer
 from pilotlight.flow.delivery.deliver import (
     LOOK_AGAIN_S,
     MOST_ATTEMPTS,
@@ -32,7 +33,7 @@ from pilotlight.flow.delivery.desk import (
     reason_not_to_tell,
     unfinished_beginning,
 )
-from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.deps import Deps
 from pilotlight.ports.state import ABSENT, State
 from pilotlight.state_schema.alert_records import WAITING
 from pilotlight.state_schema.marks import FLUSH, Mark

@@ -7,7 +7,7 @@ from pilotlight.decide.interruption.give_way import is_consenting
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.records import ledger
+from pilotlight.flow.records import flight_log
 
 
 def called_off(deps: Deps, found: Interruption, node: Node | None, view: ClusterView, now: datetime) -> str:
@@ -31,6 +31,6 @@ def _needless(deps: Deps, found: Interruption, stays: Sequence[BoundPod], view: 
     waits = found.preempts
     if waits is None or all(pod.uid != waits.uid for pod in view.pending):
         return f"{waits.pod if waits else 'the other pod'} waits no more"
-    if any(waits.uid in flight.demands for _, flight in ledger.in_flight(deps.state, deps.name)):
+    if any(waits.uid in flight.demands for _, flight in flight_log.in_flight(deps.state, deps.name)):
         return f"a node comes for {waits.pod}"
     return ""

@@ -16,10 +16,11 @@ from pilotlight.facts.decisions import NodeVerdict
 from pilotlight.facts.interruption.interruption import NOTICE_S, PODS_LEAVE, STILL_THERE, STOP_KINDS, Interruption
 from pilotlight.facts.interruption.notice_kinds import SHOWN
 from pilotlight.facts.messages import InterruptionNotice
+from pilotlight.flow.answer import Answer
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.cycle.cycle import run_cycle
 from pilotlight.flow.cycle.planning import Aim
-from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.deps import Deps
 from pilotlight.flow.interruption.drain_one import NodeDrain, do_due_steps
 from pilotlight.flow.interruption.verify_notice import Questions
 from pilotlight.flow.observe.snapshot import Snapshot

@@ -32,16 +32,17 @@ from pilotlight.facts.interruption.interruption import (
     Move,
     RescueOutcome,
 )
+from pilotlight.flow.answer import Answer
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.budgets.interruption_records import Versioned
 from pilotlight.flow.cycle.cycle import run_cycle
 from pilotlight.flow.cycle.planning import Aim
-from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.deps import Deps
 from pilotlight.flow.interruption.departing_node import without_node
 from pilotlight.flow.interruption.save_work import Saving
 from pilotlight.flow.interruption.verify_notice import ASK_AGAIN, Questions
 from pilotlight.flow.observe.snapshot import Snapshot
-from pilotlight.flow.records import brake_records, ledger, node_marks
+from pilotlight.flow.records import brake_records, flight_log, node_marks
 
 
 class NodeDrain(Saving):
@@ -72,8 +73,7 @@ class NodeDrain(Saving):
         if self.found.kind == PREEMPTION:
             from pilotlight.flow.interruption.called_off import called_off
 
-            why = called_off(self.deps, self.found, node, self.view, self.now)
-            if why:
+            if why := called_off(self.deps, self.found, node, self.view, self.now):
                 self._note(why=f"{self.found.why}; called off: {why}")
             return bool(why)
         last, later = (self.found.deadline or self.now) + timedelta(seconds=TICK_S), self.found.later
@@ -202,7 +202,7 @@ class NodeDrain(Saving):
     def _back_or_stay(self, node: Node) -> None:
         """People hear of a move back to spot once there is room for it, or some is on its way; else it ends unsaid."""
         uids = {pod.uid for pod in node.gpu_pods}
-        coming = (entry for _, entry in ledger.in_flight(self.deps.state, self.deps.name))
+        coming = (entry for _, entry in flight_log.in_flight(self.deps.state, self.deps.name))
         if any(uids.intersection(entry.demands) for entry in coming) or all(map(self.room_on_spot, node.gpu_pods)):
             told = interruption_records.opening(self.found, len(node.gpu_pods), self.price, self.now)
             self._note(messages=(*self.found.messages, told))

@@ -7,48 +7,40 @@ own mark on the node, its cloud's word that it goes, and a node without GPU pods
 from contextlib import suppress
 from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotlight.decide.interruption.drain_plan import CORDON_S, begin_of, deadline_of, unsaved_work, worth_moving
-from pilotlight.decide.interruption.notices import owner_of
-from pilotlight.decide.interruption.verify_notice import SOONER, impossible, judge
 from pilotlight.errors import Conflict, Denied, Reject, Retry, Unavailable
-from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.interruption.interruption import (
     AT_LEISURE,
     NOTICE_S,
     PODS_LEAVE,
+    SOONER,
+    STAYS,
     STILL_THERE,
     Confirmed,
     Interruption,
 )
 from pilotlight.facts.messages import InterruptionNotice
+from pilotlight.flow.answer import Answer
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.budgets.interruption_records import Versioned
-from pilotlight.flow.deps import Answer, Deps
-from pilotlight.flow.observe import known_instances
 from pilotlight.ports.state import ABSENT
-from pilotlight.state_schema.cluster_records import NODE_MARK
 from pilotlight.units import UsdPerHour
+
+if TYPE_CHECKING:
+    from pilotlight.facts.capacity import ClusterView, Node
+    from pilotlight.flow.deps import Deps
 
 ANOTHER = timedelta(minutes=10)
 """A notice that is so much younger is not the same one again. A cloud tells the end of an instance within that."""
-
-
-STAYS = {
-    "freeze": "it is frozen, or without its network, for seconds, and goes on",
-    "reboot": "it is rebooted and comes back: what runs on it begins again at its last checkpoint",
-    "unknown": "what becomes of it is not said in a way that is known here: nothing is guessed",
-}
-"""Actions after which an instance is still there, and what is said of them."""
-
 
 STANDS = {"": "goes on", "unknown": "no node is known by this instance"}
 """How an interruption that is heard again stands, by its outcome; others are said as they are."""
 
 
-def interrupt(deps: Deps, notice: InterruptionNotice, *, dry_run: bool = False) -> Answer:
+def interrupt(deps: "Deps", notice: InterruptionNotice, *, dry_run: bool = False) -> Answer:
     """Answer one notice now; what is left is kept for the next look. A second notice decides nothing anew.
 
     With the store down the work is saved all the same (cordon, checkpoints, evictions that are due), nothing is bought
@@ -69,8 +61,8 @@ def interrupt(deps: Deps, notice: InterruptionNotice, *, dry_run: bool = False) 
 
 
 def _begun(
-    deps: Deps, notice: InterruptionNotice, now: datetime, dry_run: bool
-) -> Answer | tuple[Versioned, ClusterView]:
+    deps: "Deps", notice: InterruptionNotice, now: datetime, dry_run: bool
+) -> "Answer | tuple[Versioned, ClusterView]":
     """The record that a notice begins, with the look that it is of; the answer where it begins none."""
     view = deps.observe() if notice.kind == "lifecycle" else None
     if view is not None and not dry_run and (own := _of_our_own(deps, notice, view)) is not None:
@@ -89,8 +81,8 @@ def _begun(
 
 
 def _written(
-    deps: Deps, notice: InterruptionNotice, found: Versioned, view: ClusterView
-) -> Answer | tuple[Versioned, ClusterView]:
+    deps: "Deps", notice: InterruptionNotice, found: Versioned, view: "ClusterView"
+) -> "Answer | tuple[Versioned, ClusterView]":
     """The record in the state. It is withdrawn where another delivery began it and ended it while this one stood still
     before its write."""
     kept = interruption_records.write(deps, found)
@@ -133,14 +125,13 @@ def _sooner(known: Interruption, notice: InterruptionNotice) -> bool:
 _RANK = {"rebalance": 0, "scheduled-change": 1}
 
 
-def _of_our_own(deps: Deps, notice: InterruptionNotice, view: ClusterView) -> Answer | None:
-
+def _of_our_own(deps: "Deps", notice: InterruptionNotice, view: "ClusterView") -> Answer | None:
     with suppress(Denied):  # Its cloud does not let us answer: then it is told like any other.
         return answer_own_release(deps, notice, view)
     return None
 
 
-def _again(deps: Deps, known: Versioned, dry_run: bool) -> Answer:
+def _again(deps: "Deps", known: Versioned, dry_run: bool) -> Answer:
     if known.found.is_over or dry_run:
         stands = STANDS.get(known.found.outcome, known.found.outcome)
         why = f"heard before, at {known.found.received_at:%H:%M:%S}: {stands}"
@@ -154,17 +145,21 @@ def _aside(known: Interruption, false: Interruption) -> Answer:
     return Answer(decision=known.decision, did=(), why=why)
 
 
-def _advance(deps: Deps, kept: Versioned, view: ClusterView) -> Answer:
-    # A notice that was dealt with costs a cold start nothing of this.
+def _advance(deps: "Deps", kept: Versioned, view: "ClusterView") -> Answer:
     from pilotlight.flow.interruption.drain_one import advance
 
     return advance(deps, kept, view)
 
 
 def _opened(
-    deps: Deps, view: ClusterView, notice: InterruptionNotice, known: Interruption | None, now: datetime
+    deps: "Deps", view: "ClusterView", notice: InterruptionNotice, known: Interruption | None, now: datetime
 ) -> Interruption:
     """The record of a notice, with the owner and, where nothing is to be done, how it ends."""
+    # A notice that was dealt with costs a cold start nothing of this.
+    from pilotlight.decide.interruption.drain_plan import CORDON_S, begin_of, deadline_of
+    from pilotlight.decide.interruption.notices import owner_of
+    from pilotlight.flow.observe import known_instances
+
     node = view.node_of(notice.instance)
     seen = known_instances.find_instance(deps, notice.instance) if node is None else None
     pool = node.pool if node else seen.pool if seen else ""
@@ -208,8 +203,10 @@ def _confirmed(known: Interruption | None, deadline: datetime | None) -> Confirm
     return verified if verified and deadline < verified.deadline else None
 
 
-def _judged(found: Interruption, node: Node | None, now: datetime, whose: str) -> Interruption:
+def _judged(found: Interruption, node: "Node | None", now: datetime, whose: str) -> Interruption:
     """With what is known of its truth without asking anybody; over where it cannot be true."""
+    from pilotlight.decide.interruption.verify_notice import impossible, judge
+
     if node is None:
         wrong = impossible(found, None, now, whose)
         truth, proof = ("disproved", wrong) if wrong else ("unverified", "")
@@ -219,9 +216,16 @@ def _judged(found: Interruption, node: Node | None, now: datetime, whose: str) -
 
 
 def _told(
-    deps: Deps, found: Interruption, notice: InterruptionNotice, view: ClusterView, node: Node | None, now: datetime
+    deps: "Deps",
+    found: Interruption,
+    notice: InterruptionNotice,
+    view: "ClusterView",
+    node: "Node | None",
+    now: datetime,
 ) -> Interruption:
     """With what is at risk, whether it is acted on where that is a question, and the alert."""
+    from pilotlight.decide.interruption.drain_plan import unsaved_work, worth_moving
+
     offering = next((o for o in deps.offerings if o.pool == found.pool), None)
     price: UsdPerHour = offering.usd_per_hour if offering else Decimal(0)
     pods = node.gpu_pods if node else ()
@@ -242,7 +246,7 @@ def _told(
     return msgspec.structs.replace(found, messages=(interruption_records.opening(found, len(pods), price, now),))
 
 
-def _would(deps: Deps, found: Interruption, view: ClusterView) -> Answer:
+def _would(deps: "Deps", found: Interruption, view: "ClusterView") -> Answer:
     """The answer of a dry run: the steps in their order."""
     from pilotlight.flow.interruption.drain_one import NodeDrain
     from pilotlight.flow.interruption.verify_notice import Questions
@@ -259,8 +263,10 @@ def _would(deps: Deps, found: Interruption, view: ClusterView) -> Answer:
     return Answer(decision="", did=(), why="; ".join([f"dry run: {found.outcome or known}", *lines]))
 
 
-def _without_store(deps: Deps, notice: InterruptionNotice, now: datetime) -> None:
+def _without_store(deps: "Deps", notice: InterruptionNotice, now: datetime) -> None:
     """Save the work with nothing but the cluster: what the policy and the node say makes it ours or not."""
+    from pilotlight.decide.interruption.drain_plan import begin_of, deadline_of
+    from pilotlight.decide.interruption.notices import owner_of
     from pilotlight.flow.interruption.save_work import Saving
 
     try:
@@ -283,12 +289,13 @@ def _without_store(deps: Deps, notice: InterruptionNotice, now: datetime) -> Non
         return  # The store's silence is what is told; the notice comes again.
 
 
-def answer_own_release(deps: Deps, notice: InterruptionNotice, view: ClusterView) -> Answer | None:
+def answer_own_release(deps: "Deps", notice: InterruptionNotice, view: "ClusterView") -> Answer | None:
     """Answer the notice of a release of our own; None where it is of anything else. Raises what the ports do."""
     node = view.node_of(notice.instance) if notice.kind == "lifecycle" else None
     if node is None or node.gpu_pods:
         return None
     from pilotlight.flow.records import brake_records
+    from pilotlight.state_schema.cluster_records import NODE_MARK
 
     mark = NODE_MARK.get(deps.state, f"{deps.name}/{node.name}")
     if mark is None or "release" not in mark.value.owners:

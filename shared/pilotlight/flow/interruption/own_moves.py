@@ -12,7 +12,6 @@ from typing import Literal, get_args
 import msgspec
 
 from pilotlight.decide.interruption.drain_plan import CORDON_S, moves_on, unsaved_work
-from pilotlight.decide.interruption.verify_notice import SOONER
 from pilotlight.decide.limits.policy_schedule import NOTICE, effective, emptied_by, leave_off_hours
 from pilotlight.decide.nodes.other_autoscalers import others_at
 from pilotlight.errors import Conflict
@@ -22,6 +21,7 @@ from pilotlight.facts.interruption.interruption import (
     OFF_HOURS,
     RENEW,
     SICK,
+    SOONER,
     Interruption,
     Preempts,
 )

@@ -18,7 +18,7 @@ from pilotlight.facts.interruption.interruption import Instance
 from pilotlight.facts.nodes.pool_state import Booting, PoolState
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
-from pilotlight.state_schema.cluster_records import GONE, INSTANCES
+from pilotlight.state_schema.instance_records import GONE, INSTANCES
 from pilotlight.units import count_of
 
 NAMED = 3

@@ -28,7 +28,7 @@ from pilotlight.flow.observe import known_instances
 from pilotlight.flow.observe.pool_findings import pool_findings
 from pilotlight.flow.observe.snapshot import GRAIN, Snapshot, any_may_come, ending_instances, ready_for_s
 from pilotlight.flow.observe.vanished_claims import gone_mark
-from pilotlight.flow.records import lease, ledger, memory_updates, node_marks
+from pilotlight.flow.records import flight_log, lease, ledger, memory_updates, node_marks
 from pilotlight.flow.records.memory_updates import note_late_refusal, note_refusal
 from pilotlight.state_schema.marks import EVENT, Mark
 from pilotlight.units import EPOCH, Seconds, clock_seconds, count_of
@@ -112,7 +112,7 @@ def _close_flights(
         memory = memory_updates.count_arrival(memory, entry, snapshot.view.nodes)
         if entry.woken:
             memory = measure_start(memory, entry, snapshot.view.nodes)
-        ledger.forget_flight(deps.state, key)
+        flight_log.forget_flight(deps.state, key)
     return memory, tuple(came)
 
 
@@ -159,7 +159,7 @@ def _note_vain(deps: Deps, snapshot: Snapshot) -> None:
         vain = bool(entry.demands) and alive.isdisjoint(entry.demands)
         if vain != (entry.vain_since is not None) and entry in snapshot.memory.in_flight:
             since = snapshot.now if vain else None
-            ledger.write_flight(deps.state, key, replace(entry, vain_since=since))
+            flight_log.write_flight(deps.state, key, replace(entry, vain_since=since))
 
 
 def foreseen(deps: Deps, snapshot: Snapshot) -> Snapshot:

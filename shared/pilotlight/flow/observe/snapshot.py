@@ -17,7 +17,7 @@ from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe import known_instances
 from pilotlight.flow.observe.asked_nodes import with_asked
-from pilotlight.flow.records import ledger, node_marks
+from pilotlight.flow.records import flight_log, ledger, node_marks
 from pilotlight.flow.records.ledger import CLOUD_SKEW, Remembered
 from pilotlight.units import Seconds, count_of
 
@@ -78,7 +78,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 def look(deps: Deps, *, monitored: bool = False) -> Snapshot:
     """One read; ``monitored``: with what monitoring says. The time is taken first: nothing seen is older than it."""
     now = deps.state.now()
-    flights = tuple(ledger.in_flight(deps.state, deps.name))
+    flights = tuple(flight_log.in_flight(deps.state, deps.name))
     was = ledger.recall(deps.state, deps.name)
     view = deps.observe()
     told = with_asked(deps.pools.describe(), was.memory, now)

@@ -21,7 +21,7 @@ from pilotlight.facts.messages import Alert
 from pilotlight.facts.place.pod_verdicts import PodGroup, Verdict
 from pilotlight.facts.policy import ReclaimPolicy
 from pilotlight.facts.utilisation.reclaim_steps import OwnerState, Reclaim, ReclaimStep, SilentPod
-from pilotlight.flow.alerts.decision_messages import by_fingerprint, tell_once
+from pilotlight.flow.answer import by_fingerprint, tell_once
 from pilotlight.flow.billing.waste_alert import node_prices, on_its_grid
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import brake_records, ledger

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from pilotlight.errors import Busy, Conflict
 from pilotlight.ports.state import ABSENT, KnowsLooks, State
-from pilotlight.state_schema.cluster_records import FENCE, LEASE, LEASE_S, Fence, LeaseHolder
+from pilotlight.state_schema.lease_records import FENCE, LEASE, LEASE_S, Fence, LeaseHolder
 from pilotlight.state_schema.marks import LOOK_AGAIN, Mark
 from pilotlight.units import EPOCH, Seconds
 

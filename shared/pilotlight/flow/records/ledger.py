@@ -1,9 +1,7 @@
-"""The ledger that a cluster's decisions leave in the state: memory, capacity in flight, decisions, warnings told.
+"""The ledger that a cluster's decisions leave in the state: memory, decisions, warnings told.
 
-Keys: ``memory/<cluster>`` and ``idle/<cluster>/<part>``, ``inflight/<cluster>/<decision>.<n>``, ``open/<cluster>/<id>``
-from before a decision's first call until after its last is known, then ``decision/<cluster>/<id>``, and
-``told/<cluster>/<what>``. An entry in flight for more demands than one value holds goes on in
-``inflight/<cluster>/<decision>.<n>+<part>``.
+Keys: ``memory/<cluster>`` and ``idle/<cluster>/<part>``, ``open/<cluster>/<id>`` from before a decision's first call
+until after its last is known, then ``decision/<cluster>/<id>``, and ``told/<cluster>/<what>``.
 
 A decision's record is made to fit the store: a plan over thousands of pods keeps its counts and its first names. What
 acting and recovery read is never cut: calls, their steps, nodes to release; so a plan of very many releases becomes
@@ -29,11 +27,11 @@ from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.facts.place.pod_verdicts import PodGroup
 from pilotlight.flow.records.lease import LOST
 from pilotlight.ports.state import ABSENT, LARGEST, State
-from pilotlight.state_schema.decision_records import DECISION, HEAD, IDLE, IN_FLIGHT, LINKS, LINKS_AT_HEAD, MEMORY, OPEN
+from pilotlight.state_schema.decision_records import DECISION, HEAD, IDLE, LINKS, LINKS_AT_HEAD, MEMORY, OPEN
 from pilotlight.state_schema.marks import TOLD, Mark
 from pilotlight.state_schema.parted import ReadParts
 from pilotlight.state_schema.table import Table, pages
-from pilotlight.units import HOUR, clock_seconds
+from pilotlight.units import clock_seconds
 
 _log = logging.getLogger("pilotlight.state")
 
@@ -41,11 +39,6 @@ CLOUD_SKEW = timedelta(seconds=5)
 """The cloud's clock may be so far behind the store's; with more, what boots still counts as room."""
 
 _LAST = datetime(9000, 1, 1, tzinfo=UTC)
-
-MOST_DEMANDS = 5000
-"""Pod uids of one entry in flight: about 200 KB."""
-KEEP_PARTS_S = 24 * HOUR
-"""Parts of an entry are left to expire: long after it came, or was given up."""
 
 MOST_RELEASES = 300
 """Nodes that one decision gives back: about 400 bytes of its record each."""
@@ -65,19 +58,6 @@ class Remembered(NamedTuple):
 def new_id(now: datetime, look: str) -> str:
     """A decision's id. Ids sort by time, and no two are the same: ``look`` has the fence, new with every holder."""
     return f"{int(clock_seconds(now) * 1000):014d}-{hashlib.blake2b(look.encode(), digest_size=4).hexdigest()}"
-
-
-def in_flight(state: State, cluster: str) -> list[tuple[str, InFlight]]:
-    """Every entry of capacity asked for, with its name, oldest first."""
-    out: list[tuple[str, InFlight]] = []
-    for entry in IN_FLIGHT.scan(state, f"{cluster}/"):
-        whole, _, part = entry.name.partition("+")
-        if not part:
-            out.append((entry.name, entry.value))
-        elif out and out[-1][0] == whole:
-            demands, homes = out[-1][1].demands + entry.value.demands, out[-1][1].homes + entry.value.homes
-            out[-1] = whole, msgspec.structs.replace(out[-1][1], demands=demands, homes=homes)
-    return out
 
 
 def recall(state: State, cluster: str) -> Remembered:
@@ -107,34 +87,6 @@ def remember(state: State, cluster: str, was: Remembered, memory: Memory) -> Rem
 
 def _lasting(memory: Memory) -> Memory:
     return msgspec.structs.replace(memory, in_flight=(), came=(), overdue=(), idle_since={}, rests={})
-
-
-def flight_name(cluster: str, decision: str, n: int) -> str:
-    """The name of the entry that a decision's step number ``n`` makes."""
-    return f"{cluster}/{decision}.{n}"
-
-
-def flight(state: State, name: str) -> InFlight | None:
-    """One entry of capacity asked for, without its further parts."""
-    found = IN_FLIGHT.get(state, name)
-    return found.value if found else None
-
-
-def write_flight(state: State, name: str, entry: InFlight) -> None:
-    """Write an entry of capacity asked for. Its parts come first: without the entry they count for nothing."""
-    demands, homes = entry.demands, entry.homes
-    for part, start in enumerate(range(MOST_DEMANDS, len(demands), MOST_DEMANDS), 1):
-        here = slice(start, start + MOST_DEMANDS)
-        more = msgspec.structs.replace(entry, count=0, demands=demands[here], homes=homes[here])
-        IN_FLIGHT.put(state, f"{name}+{part:04d}", more, ttl_s=KEEP_PARTS_S)
-    IN_FLIGHT.put(
-        state, name, msgspec.structs.replace(entry, demands=demands[:MOST_DEMANDS], homes=homes[:MOST_DEMANDS])
-    )
-
-
-def forget_flight(state: State, name: str) -> None:
-    """It came, or never will."""
-    IN_FLIGHT.delete(state, name)
 
 
 def write(state: State, record: Record, *, if_version: int) -> int:

@@ -15,7 +15,8 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import ledger
 from pilotlight.flow.records.lease import LOST
 from pilotlight.ports.state import ABSENT
-from pilotlight.state_schema.cluster_records import NODE_MARK, RESCUE, MarkOwner, NodeMark, Ownership
+from pilotlight.state_schema.cluster_records import NODE_MARK, MarkOwner, NodeMark, Ownership
+from pilotlight.state_schema.instance_records import RESCUE
 
 REST = timedelta(hours=1)
 """A node that a person opened again is not given back for so long."""

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
-from pilotlight.facts.capacity import Mode
 from pilotlight.facts.limits.checks import Check, Level
+from pilotlight.facts.modes import Mode
 from pilotlight.facts.policy import Policy
 from pilotlight.tools.checkup.rights import EVICTION_LIMIT, LIMIT, POD_LIMIT
 from pilotlight.tools.checkup.survey_facts import Limit, Survey, Trial

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from pilotlight.decide.alerts.credential_end import token_check
-from pilotlight.facts.capacity import Mode, Offering
+from pilotlight.facts.capacity import Offering
 from pilotlight.facts.limits.checks import Check
+from pilotlight.facts.modes import Mode
 from pilotlight.facts.money.money_policy import BudgetScope
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import DEFAULT_CLASSES, Policy

@@ -8,7 +8,7 @@ from pilotlight.codec.kubernetes.nodes.autoscaler_evidence import (
     AUTOSCALER_STATUS,
     SCHEDULER_LEASE,
 )
-from pilotlight.facts.capacity import Mode
+from pilotlight.facts.modes import Mode
 
 AUTOSCALER_PRIORITIES = "cluster-autoscaler-priority-expander"
 

@@ -180,7 +180,7 @@ def _held(state: str) -> list[str]:
     if not _asked.holds:
         return []
     from pilotlight.adapters.state.sqlite import SqliteState
-    from pilotlight.state_schema.cluster_records import FENCE
+    from pilotlight.state_schema.lease_records import FENCE
 
     return [entry.name for entry in FENCE.scan(SqliteState(Path(state.partition(":")[2])))] or [""]
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import msgspec
 
-from pilotlight.facts.capacity import Mode
+from pilotlight.facts.modes import Mode
 from pilotlight.facts.workload import Finding
 from pilotlight.tools.glance.new_nodes import NewNode
 from pilotlight.units import Seconds, UsdPerHour

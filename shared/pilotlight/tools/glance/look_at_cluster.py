@@ -21,7 +21,9 @@ from pilotlight.ports.delivery import Outbox
 from pilotlight.ports.state import State
 from pilotlight.state_schema.alert_records import PROOF, WAITING
 from pilotlight.state_schema.billing_records import BILL_SEEN, HOLD, METERED
-from pilotlight.state_schema.cluster_records import FENCE, INTERRUPTION, PAUSE, RESCUE
+from pilotlight.state_schema.cluster_records import PAUSE
+from pilotlight.state_schema.instance_records import INTERRUPTION, RESCUE
+from pilotlight.state_schema.lease_records import FENCE
 from pilotlight.state_schema.marks import BILL_READ, PRICES_READ
 from pilotlight.tools.glance.action_items import action_lines
 from pilotlight.tools.glance.drained_nodes import with_drains

@@ -6,8 +6,9 @@ from datetime import datetime
 from decimal import Decimal
 
 from pilotlight.decide.offers.reserved_capacity import paid_capacity
-from pilotlight.facts.capacity import Mode, Offering
+from pilotlight.facts.capacity import Offering
 from pilotlight.facts.memory import Memory
+from pilotlight.facts.modes import Mode
 from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.facts.policy import Policy
 from pilotlight.tools.glance.pool_row import PoolRow

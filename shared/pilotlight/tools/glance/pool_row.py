@@ -4,7 +4,8 @@ from datetime import datetime
 
 import msgspec
 
-from pilotlight.facts.capacity import CapacityType, Mode
+from pilotlight.facts.capacity import CapacityType
+from pilotlight.facts.modes import Mode
 from pilotlight.tools.advice.image_worth import ImageWorth
 from pilotlight.units import UsdPerHour
 

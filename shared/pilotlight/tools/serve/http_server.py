@@ -57,6 +57,9 @@ LARGEST = 16 * 1024 * 1024
 """Bytes of a body that the functions are asked about: what is over their own limit leaves a letter. Pub/Sub's largest
 push is 10 MB, in base64."""
 
+ASK_S: Seconds = 1.0
+"""So often it asks whether it goes on; in between come thousands of requests."""
+
 BACKLOG = 2048
 """Connections that may wait with the system: a burst waits, it is not refused."""
 
@@ -190,8 +193,10 @@ class HttpServer(TcpWSGIServer):  # type: ignore[misc]
 
     def serve(self, goes_on: Callable[[], bool], *, ends_within_s: Seconds = 5.0) -> None:
         """Serve while that is said once a second; then answer what was begun, within so long."""
-        while goes_on():
-            self._turn(1.0)
+        asked = -inf
+        while (now := time.monotonic()) - asked < ASK_S or goes_on():
+            asked = asked if now - asked < ASK_S else now
+            self._turn(asked + ASK_S - now)
         self.accepting = False
         until = time.monotonic() + ends_within_s
         while time.monotonic() < until and any(_busy(self.active_channels.values())):

@@ -58,7 +58,7 @@ def _healthy(app: "App", environ: "WSGIEnvironment", start: "StartResponse") -> 
 
 def _ready(app: "App", environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
     """Policy and settings are read, and the state answers: a record of each cluster is read of it."""
-    from pilotlight.state_schema.cluster_records import FENCE
+    from pilotlight.state_schema.lease_records import FENCE
 
     for cluster in app.clusters:
         deps = app.for_cluster(cluster).deps

@@ -113,7 +113,7 @@ def _every(stop: threading.Event, seconds: Seconds, do: Callable[[], object]) ->
 
 def _rescue_all(app: "App", at_work: dict[str, threading.Thread]) -> None:
     """Carry the interruptions of each cluster on, where it has any: side by side, so that none waits for another."""
-    from pilotlight.state_schema.cluster_records import RESCUE
+    from pilotlight.state_schema.instance_records import RESCUE
 
     within = f"{app.clusters[0]}/" if len(app.clusters) == 1 else ""
     found = {entry.name.partition("/")[0] for entry in RESCUE.scan(app.state, within)}

@@ -14,8 +14,9 @@ from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import DEFAULT_CLASSES, ClassPolicy, PoolPolicy
+from pilotlight.flow.answer import Answer
 from pilotlight.flow.budgets import budget_holds
-from pilotlight.flow.deps import Answer, Deps
+from pilotlight.flow.deps import Deps
 from pilotlight.flow.reconcile import reconcile
 
 NODE = Decimal(780)

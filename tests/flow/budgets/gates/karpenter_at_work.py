@@ -29,8 +29,8 @@ from pilotlight.errors import BadRequest, Denied, Retry
 from pilotlight.facts.messages import Tick
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import DEFAULT_CLASSES, ClassPolicy, PoolPolicy
+from pilotlight.flow.answer import Answer
 from pilotlight.flow.budgets import budget_holds
-from pilotlight.flow.deps import Answer
 from pilotlight.flow.reconcile import reconcile
 
 ANY: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict)

@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.ports.state import State
 from pilotlight.settings import deployed_settings
-from pilotlight.state_schema.cluster_records import FENCE, PAUSE, Fence
+from pilotlight.state_schema.cluster_records import PAUSE
+from pilotlight.state_schema.lease_records import FENCE, Fence
 from pilotlight.tools.cli.main import build
 from pilotlight.wiring import App
 

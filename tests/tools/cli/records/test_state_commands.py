@@ -14,8 +14,8 @@ from pilotlight.facts.money.bill import KeptDays
 from pilotlight.flow.records import ledger
 from pilotlight.ports.state import State
 from pilotlight.state_schema.billing_records import CLOSED
-from pilotlight.state_schema.cluster_records import FENCE as FENCES
 from pilotlight.state_schema.decision_records import MEMORY
+from pilotlight.state_schema.lease_records import FENCE as FENCES
 from pilotlight.tools.cli.main import build
 from pilotlight.tools.cli.records.state_families import read
 

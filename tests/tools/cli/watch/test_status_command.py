@@ -38,8 +38,8 @@ from pilotlight.flow.records import brake_records, ledger
 from pilotlight.ports.state import State
 from pilotlight.settings import Settings
 from pilotlight.state_schema.alert_records import PROOF
-from pilotlight.state_schema.cluster_records import INTERRUPTION
 from pilotlight.state_schema.decision_records import MEMORY
+from pilotlight.state_schema.instance_records import INTERRUPTION
 from pilotlight.tools.cli.main import build
 from pilotlight.tools.cli.watch import status_command
 from pilotlight.tools.glance.glance import Glance

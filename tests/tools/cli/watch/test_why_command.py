@@ -26,7 +26,7 @@ from pilotlight.flow.billing import meter_nodes, node_costs
 from pilotlight.flow.cycle.planning import preview
 from pilotlight.flow.records import ledger
 from pilotlight.state_schema.alert_records import PROOF
-from pilotlight.state_schema.cluster_records import FENCE, Fence
+from pilotlight.state_schema.lease_records import FENCE, Fence
 from pilotlight.tools.cli.main import build
 from pilotlight.tools.glance.node_origin import origins
 from pilotlight.tools.report.texts.why_text import origin_line

@@ -8,11 +8,12 @@ k-th pays; and, while demand comes, as many as are likely to be asked for within
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple
+
+import msgspec
 
 from pilotlight.decide.fit.fit import Bin
 from pilotlight.decide.money.budget_ladder import barring_step
@@ -184,8 +185,7 @@ def _sums(price: UsdPerHour, boot_s: Seconds, lead_s: Seconds, wait: UsdPerHour)
     return _Sums(usd_per_hit, boot, float(price / waited), least_chance, longest_s)
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
+class Allowance(msgspec.Struct, frozen=True):
     """Seconds that a node of a pool may idle, and why so long.
 
     Where ``spares`` says how many pay for themselves, by the pool's own history, those stay and the others go at once.

@@ -7,11 +7,11 @@ at most what one start would have saved, whatever comes (ski rental).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
+import msgspec
 from msgspec.structs import replace
 
 from pilotlight.decide.money.economics import works_s
@@ -57,8 +57,7 @@ def as_measured(offerings: Sequence[Offering], memory: Memory) -> list[Offering]
     return [replace(one, wake_s=usual[one.pool]) if one.pool in usual else one for one in offerings]
 
 
-@dataclass(frozen=True, slots=True)
-class Worth:
+class Worth(msgspec.Struct, frozen=True):
     """Cost and saving of standing by in one pool. ``saved_usd`` are the dollars that one start saves."""
 
     offering: Offering

@@ -10,7 +10,7 @@ from pilotlight.tools.cli.real_cluster import Context, Kubeconfig, settings_for
 from pilotlight.tools.cli.terminal import console_of
 
 if TYPE_CHECKING:
-    from pilotlight.flow.deps import Answer
+    from pilotlight.flow.answer import Answer
     from pilotlight.wiring import App
 
 

@@ -234,7 +234,7 @@ def _as_restored(key: str, record: bytes) -> bytes:
         return record
     from msgspec.structs import replace
 
-    from pilotlight.state_schema.cluster_records import FENCE
+    from pilotlight.state_schema.lease_records import FENCE
 
     fence = FENCE.format.read(key, record)
     since = fence.lost_since or fence.at

@@ -6,15 +6,35 @@ from typing import Any
 import msgspec
 
 from pilotlight.errors import Corrupt
-from pilotlight.state_schema import alert_records, billing_records, cluster_records, decision_records, marks
+from pilotlight.state_schema import (
+    alert_records,
+    billing_records,
+    cluster_records,
+    decision_records,
+    flight_records,
+    instance_records,
+    lease_records,
+    marks,
+)
 from pilotlight.state_schema.parted import Parted
 from pilotlight.state_schema.rows import Rows
 from pilotlight.state_schema.table import Packed, Table
 
+AREAS = (
+    alert_records,
+    billing_records,
+    cluster_records,
+    decision_records,
+    flight_records,
+    instance_records,
+    lease_records,
+    marks,
+)
+
 
 def _tables() -> Mapping[str, Table[Any]]:
     found: dict[str, Table[Any]] = {}
-    for area in (alert_records, billing_records, cluster_records, decision_records, marks):
+    for area in AREAS:
         for value in vars(area).values():
             table = value.table if isinstance(value, Packed | Parted | Rows) else value
             if isinstance(table, Table):

@@ -11,7 +11,7 @@ import typer
 
 from pilotlight.codec.policy_values import MOST
 from pilotlight.errors import BadInput
-from pilotlight.facts.capacity import Mode
+from pilotlight.facts.modes import Mode
 from pilotlight.tools.cli.real_cluster import Kubeconfig, settings_for
 from pilotlight.tools.cli.whole_file import see_writable, write_whole
 

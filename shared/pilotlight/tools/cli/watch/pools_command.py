@@ -70,7 +70,7 @@ def _settings(context: str, kubeconfig: str) -> Settings:
 
 def _rows(site: "App") -> tuple[PoolRow, ...]:
     from pilotlight.decide.nodes.other_autoscalers import other_autoscalers
-    from pilotlight.flow.records import ledger
+    from pilotlight.flow.records import flight_log, ledger
     from pilotlight.flow.records.brake_records import pause_reason
     from pilotlight.tools.glance.pool_lookup import pool_rows
 
@@ -78,7 +78,7 @@ def _rows(site: "App") -> tuple[PoolRow, ...]:
     if not deps.policy.pools:
         raise BadInput("the policy has no pools: write one under pools, or have pilotlight init write them")
     name, state = site.settings.cluster_name, site.state
-    flights = [entry for _, entry in ledger.in_flight(state, name)]
+    flights = [entry for _, entry in flight_log.in_flight(state, name)]
     memory = ledger.recall(state, name).memory
     now, view, clouds = state.now(), deps.cluster.observe(), deps.pools.describe()
     others = other_autoscalers(deps.policy, view, clouds, now)

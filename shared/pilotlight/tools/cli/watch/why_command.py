@@ -99,7 +99,7 @@ def why(
 
 def _nothing(wired: "App", asked: "Asked", since: str, until: str) -> str:
     """One line where no decision is as it was asked for."""
-    from pilotlight.state_schema.cluster_records import FENCE
+    from pilotlight.state_schema.lease_records import FENCE
 
     cluster = wired.settings.cluster_name
     others = sorted({entry.name for entry in FENCE.scan(wired.state)} - {cluster})
@@ -314,7 +314,7 @@ def records(state: State, cluster: str) -> list[Record]:
 
 def _looked(state: State, cluster: str) -> bool:
     """Whether the cluster was ever looked at, or decided on."""
-    from pilotlight.state_schema.cluster_records import FENCE
+    from pilotlight.state_schema.lease_records import FENCE
 
     return FENCE.get(state, cluster) is not None or bool(records(state, cluster))
 

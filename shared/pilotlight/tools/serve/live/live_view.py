@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from pilotlight.facts.capacity import Mode
+from pilotlight.facts.modes import Mode
 from pilotlight.facts.money.bill import LineKind
 from pilotlight.tools.glance.glance import Resting, Ticked
 from pilotlight.units import Seconds, Usd, UsdPerHour

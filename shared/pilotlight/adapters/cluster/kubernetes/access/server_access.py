@@ -3,7 +3,6 @@
 import base64
 import binascii
 import ssl
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -17,21 +16,23 @@ from pilotlight.facts.limits.checks import Token
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class Access(msgspec.Struct, frozen=True, kw_only=True):
     """An address with its trust and one credential. ``ca``, ``certificate`` and ``key`` are PEM text; an empty ``ca``
     is the system's. ``server_name`` is whose certificate is expected, where it is not the address's. ``acting_as`` is
     whom to impersonate, ``proxy`` the URL of what carries the connection, or empty. Secrets are in no ``repr``. Raises
     ``BadInput`` where a credential would travel in the clear."""
 
     server: str
-    ca: str = field(default="", repr=False)
+    ca: str = ""
     server_name: str = ""
-    token: str = field(default="", repr=False)
-    certificate: str = field(default="", repr=False)
-    key: str = field(default="", repr=False)
+    token: str = ""
+    certificate: str = ""
+    key: str = ""
     acting_as: str = ""
-    proxy: str = field(default="", repr=False)
+    proxy: str = ""
+
+    def __repr__(self) -> str:
+        return f"Access(server={self.server!r}, server_name={self.server_name!r}, acting_as={self.acting_as!r})"
 
     def __post_init__(self) -> None:
         where = urlsplit(self.server)
