@@ -9,7 +9,7 @@ from orders.scenes import Request, Scene
 from pilotlight.facts.capacity import BoundPod, ClusterView
 from pilotlight.facts.messages import Outgoing
 from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
-from pilotlight.ports.clouds import OPEN, Gate
+from pilotlight.ports.clouds import OPEN, UNBOUNDED, Gate, SizeGate
 from pilotlight.ports.state import Page, Stored
 from pilotlight.settings import Settings
 from pilotlight.units import Seconds
@@ -96,9 +96,13 @@ class Pools:
         found: InstanceState | None = self._ask(("pools", "instance", pool, instance))
         return found
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
-        if self._ask(("pools", "size", pool)) < to:
-            gate()
+    def grow(
+        self, pool: str, to: int, zone: str = "", *, gate: SizeGate = OPEN, token: str = "", most: int = UNBOUNDED
+    ) -> PoolState:
+        size: int = self._ask(("pools", "size", pool))
+        if size < to:
+            to = min(to, size + most)
+            gate(to)
         state: PoolState = self._ask(("pools", "grow", pool, to, zone))
         return state
 

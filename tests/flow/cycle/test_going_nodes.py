@@ -10,7 +10,7 @@ from pilotlight.errors import Unsure
 from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.records import ledger, node_marks
-from pilotlight.ports.clouds import OPEN, Gate
+from pilotlight.ports.clouds import OPEN, UNBOUNDED, Gate, SizeGate
 from pilotlight.world.world_pools import WorldPools
 
 
@@ -41,9 +41,11 @@ class Slow(WorldPools):
         found = super().instance(pool, instance)
         return msgspec.structs.replace(found, going=True) if found and instance in self.going else found
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
+    def grow(
+        self, pool: str, to: int, zone: str = "", *, gate: SizeGate = OPEN, token: str = "", most: int = UNBOUNDED
+    ) -> PoolState:
         """As many more as what goes."""
-        return super().grow(pool, to + self._going(pool), zone, gate=gate, token=token)
+        return super().grow(pool, to + self._going(pool), zone, gate=gate, token=token, most=most)
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         """Taken at once, stopped later."""

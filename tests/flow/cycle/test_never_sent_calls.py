@@ -9,7 +9,7 @@ from pilotlight.errors import NoCapacity
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.records import ledger
-from pilotlight.ports.clouds import OPEN, Gate
+from pilotlight.ports.clouds import OPEN, UNBOUNDED, Gate, SizeGate
 from pilotlight.world.world_pools import WorldPools
 
 
@@ -20,7 +20,9 @@ class Died(BaseException):
 class Deadly(WorldPools):
     """A cloud whose next call its worker does not live to send."""
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
+    def grow(
+        self, pool: str, to: int, zone: str = "", *, gate: SizeGate = OPEN, token: str = "", most: int = UNBOUNDED
+    ) -> PoolState:
         """It dies before."""
         raise Died
 

@@ -17,7 +17,6 @@ from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.records import ledger
-from pilotlight.ports.clouds import OPEN
 from pilotlight.world.world_cluster import WorldCluster
 from pilotlight.world.world_pools import WorldPools
 
@@ -25,7 +24,7 @@ from pilotlight.world.world_pools import WorldPools
 class Unreached(WorldPools):
     """A cloud that does not answer before a call is let out."""
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Any = OPEN, token: str = "") -> PoolState:
+    def grow(self, pool: str, to: int, zone: str = "", **more: Any) -> PoolState:
         """Nothing was sent."""
         raise Unavailable("no connection")
 

@@ -9,7 +9,7 @@ import msgspec
 from pilotlight.decide.limits.plan_brakes import remember_call
 from pilotlight.errors import Denied, NoCapacity, QuotaExceeded, Retry, Throttled
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record
-from pilotlight.facts.nodes.pool_state import InFlight, PoolState
+from pilotlight.facts.nodes.pool_state import InFlight
 from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.cycle.release import DRAIN_S, NodeRelease
 from pilotlight.flow.deps import Deps
@@ -17,7 +17,7 @@ from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import brake_records, ledger, memory_updates
 from pilotlight.flow.records.call_steps import Overtaken, Sending
 from pilotlight.flow.records.lease import Lease
-from pilotlight.ports.clouds import CALL_S, NamingPools
+from pilotlight.ports.clouds import CALL_S
 from pilotlight.ports.state import CountsOperations
 from pilotlight.units import Seconds
 
@@ -142,7 +142,8 @@ class Act:
         to = sending.step.to - self.short[buy.pool]
         sending.step = msgspec.structs.replace(sending.step, to=to)
         try:
-            grown = self._raise(buy, to, sending)
+            most = sending.step.count  # No more than dollars are held for, however much went since the look.
+            grown = deps.pools.grow(buy.pool, to, buy.zone, gate=sending.gate, token=sending.name, most=most)
         except Denied as no:
             self._denied(buy, sending, key, entry, no)
             return
@@ -155,6 +156,7 @@ class Act:
         if not sending.let_out:
             sending.end("done", code="there", note=THERE)
             return
+        to = sending.step.to
         if grown.asked:
             self.memory = memory_updates.note_asked(self.memory, buy.pool, grown.asked)
         self.memory, trips = memory_updates.note_growth(self.memory, buy, to, self.snapshot.now)
@@ -165,14 +167,6 @@ class Act:
         pending, now = self.snapshot.view.pending, self.snapshot.now
         self.tally = memory_updates.count_waits(self.tally, pending, buy.demands, now, sending.step.sent_at)
         sending.end("done")
-
-    def _raise(self, buy: Buy, to: int, sending: Sending) -> PoolState:
-        """Where nodes are named no more are asked for than dollars are held for, however much went since the look."""
-        pools = self.deps.pools
-        if isinstance(pools, NamingPools):
-            most = sending.step.count
-            return pools.grow(buy.pool, to, buy.zone, gate=sending.gate, token=sending.name, most=most)
-        return pools.grow(buy.pool, to, buy.zone, gate=sending.gate, token=sending.name)
 
     def _asked(self, buy: Buy, *, served: bool) -> None:
         """Learn whether a zone had spot."""

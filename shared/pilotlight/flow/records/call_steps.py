@@ -58,15 +58,17 @@ class Sending:
         self.stays = False
         """Whether its node stays after all: a plan for a cluster without that node is out of date."""
 
-    def gate(self, ran: Callable[[], Seconds] | None = None) -> None:
+    def gate(self, size: int = 0, ran: Callable[[], Seconds] | None = None) -> None:
         """Set it to sent, and see that no time has passed: what comes next is the first byte of the request.
 
-        ``ran`` is a stopwatch that was started at an earlier check of the same call. Raises ``Busy`` where another
-        worker has revoked it, ``Paused`` where a person paused it, and ``Stalled``: nothing was sent.
+        ``size`` is what a purchase asks for: less than was planned where nodes left since the look. ``ran`` is a
+        stopwatch that was started at an earlier check of the same call. Raises ``Busy`` where another worker has
+        revoked it, ``Paused`` where a person paused it, and ``Stalled``: nothing was sent.
         """
         ran = ran or self._deps.clock.stopwatch()
         self._see_that_it_may()
-        self._put(msgspec.structs.replace(self.step, state="sent", sent_at=self._deps.state.now()))
+        to = size or self.step.to
+        self._put(msgspec.structs.replace(self.step, state="sent", sent_at=self._deps.state.now(), to=to))
         if ran() >= AT_ONCE_S:
             if not self.sent_before:  # An earlier request for it may still land.
                 self.end("revoked", code="failed", note="its worker stood still before the call")

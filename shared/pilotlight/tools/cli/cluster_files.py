@@ -14,7 +14,7 @@ from pilotlight.errors import Reject
 from pilotlight.facts.capacity import BoundPod, ClusterView
 from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
 from pilotlight.facts.policy import Policy
-from pilotlight.ports.clouds import OPEN, Gate
+from pilotlight.ports.clouds import OPEN, UNBOUNDED, Gate, SizeGate
 from pilotlight.tools.cli.kubectl_lists import read_nodes, read_objects, read_pods
 from pilotlight.units import Seconds
 
@@ -99,7 +99,9 @@ class FilePools:
     def instance(self, pool: str, instance: str) -> InstanceState | None:
         return None
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
+    def grow(
+        self, pool: str, to: int, zone: str = "", *, gate: SizeGate = OPEN, token: str = "", most: int = UNBOUNDED
+    ) -> PoolState:
         raise _untouchable("grow", f"pool {pool}")
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:

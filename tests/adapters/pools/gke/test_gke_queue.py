@@ -15,7 +15,6 @@ from small_cloud import world
 from pilotlight.adapters.pools.gke import google_rest
 from pilotlight.errors import BadRequest, Busy, Forbidden, PilotlightError, QuotaExceeded, Unavailable
 from pilotlight.facts.nodes.pool_state import InstanceState
-from pilotlight.ports.clouds import Gate
 
 
 @pytest.fixture
@@ -72,12 +71,11 @@ def test_a_step_that_arrives_twice_asks_once(here: QueueSite) -> None:
 def test_the_gate_stands_before_the_request(here: QueueSite) -> None:
     """What it raises passes, and nothing is asked for."""
 
-    def shut() -> None:
+    def shut(size: int) -> None:
         raise Busy("not now")
 
-    gate: Gate = shut
     with pytest.raises(Busy, match="not now"):
-        here.pools.grow("one", 2, gate=gate, token="step-1")
+        here.pools.grow("one", 2, gate=shut, token="step-1")
     assert here.requests() == []
 
 

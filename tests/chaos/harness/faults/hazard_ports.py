@@ -13,7 +13,7 @@ from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
 from pilotlight.facts.workload import PodDemand
-from pilotlight.ports.clouds import OPEN, Gate
+from pilotlight.ports.clouds import OPEN, UNBOUNDED, Gate, SizeGate
 from pilotlight.ports.cluster import Cluster
 from pilotlight.ports.state import Page, State, Stored
 from pilotlight.units import Seconds
@@ -173,8 +173,10 @@ class HazardPools:
         # Asked beside the worker: no turn of its own.
         return None if self._silent else self._pools.instance(pool, instance)
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
-        decision = self._invariants.purchases.decided(self._call.worker)
+    def grow(
+        self, pool: str, to: int, zone: str = "", *, gate: SizeGate = OPEN, token: str = "", most: int = UNBOUNDED
+    ) -> PoolState:
+        decision, size = self._invariants.purchases.decided(self._call.worker), to
 
         def grow(to: int) -> PoolState:
             with self._invariants.launching(self._call.worker, decision, pool, zone):
@@ -182,15 +184,17 @@ class HazardPools:
 
         def half() -> None:
             desired = self._world.fleet.desired[pool]
-            if to - desired > 1 and not self._world.fleet.pools[pool].atomic:
+            if size - desired > 1 and not self._world.fleet.pools[pool].atomic:
                 grow(desired + 1)
 
         def let_out() -> None:
-            gate()
+            nonlocal size
+            size = min(to, self._world.fleet.desired[pool] + most)
+            gate(size)
             self._invariants.sent(self._call.worker, f"grow {pool} to {to}", pool)
 
         asked = let_out if self._world.fleet.desired.get(pool, 0) < to else OPEN
-        return self._call("pools", f"grow {pool} to {to}", lambda: grow(to), half=half, gate=asked)
+        return self._call("pools", f"grow {pool} to {to}", lambda: grow(size), half=half, gate=asked)
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         sent_s = self._world.now_s
