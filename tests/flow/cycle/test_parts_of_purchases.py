@@ -47,7 +47,7 @@ class LastOfZone(WorldPools):
         """Raise the pool; in zone a by one less, which is said."""
         if zone != "a":
             return super().grow(pool, to, zone, gate=gate, token=token, most=most)
-        super().grow(pool, to - 1, zone, gate=gate, token=token, most=most)
+        super().grow(pool, to - 1, zone, gate=lambda size: gate(to), token=token, most=most)
         raise NoCapacity("one less than that is left in zone a")
 
 

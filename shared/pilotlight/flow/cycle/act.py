@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
 
 import msgspec
 
@@ -142,8 +143,9 @@ class Act:
         to = sending.step.to - self.short[buy.pool]
         sending.step = msgspec.structs.replace(sending.step, to=to)
         try:
+            gate = partial(sending.gate, lost=self.lost)
             most = sending.step.count  # No more than dollars are held for, however much went since the look.
-            grown = deps.pools.grow(buy.pool, to, buy.zone, gate=sending.gate, token=sending.name, most=most)
+            grown = deps.pools.grow(buy.pool, to, buy.zone, gate=gate, token=sending.name, most=most)
         except Denied as no:
             self._denied(buy, sending, key, entry, no)
             return
