@@ -122,11 +122,14 @@ class Cluster:
         view: ClusterView = self._ask(("cluster", "observe"))
         return view
 
-    def cordon(self, node: str) -> None:
-        self._ask(("cluster", "cordon", node))
+    def cordon(self, node: str, by: str = "") -> None:
+        self._ask(("cluster", "cordon", node, by))
 
     def uncordon(self, node: str) -> None:
         self._ask(("cluster", "uncordon", node))
+
+    def forget_opened(self, node: str) -> None:
+        self._ask(("cluster", "forget_opened", node))
 
     def open(self, node: str) -> None:
         self._ask(("cluster", "open", node))

@@ -112,7 +112,7 @@ def test_a_node_that_was_given_back_is_given_back_and_told_once() -> None:
 def test_a_node_that_a_person_opens_after_it_was_given_back_is_closed_again() -> None:
     """The call is made: there is nothing left to cancel."""
     stage, _, node = released()
-    stage.deps.cluster.uncordon(node)
+    stage.world.open_by_hand(node)
     stage.minutes(1)
     assert open_nodes(stage) == []
     assert [a.kind for a in stage.alerts if a.kind == "finding-opened-by-hand"] == []

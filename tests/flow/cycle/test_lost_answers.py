@@ -38,7 +38,7 @@ def test_a_lost_release_is_not_sent_again_where_a_person_has_opened_the_node() -
     with pytest.raises(Unsure):
         stage.minutes(12)
     (node,) = stage.world.nodes
-    stage.deps.cluster.uncordon(node)
+    stage.world.open_by_hand(node)
     stage.wait(10)
     stage.tick()
     assert [s for s in cloud.sent if s.startswith("release")] == [f"release {node}"]

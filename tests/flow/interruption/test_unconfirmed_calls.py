@@ -73,10 +73,10 @@ def test_a_mark_whose_rescue_fails_fails_the_look_and_no_other_nodes_rescue() ->
     """Two nodes show that they go, and one cannot be closed: the tick comes again, and the other is dealt with."""
 
     class Unclosed(Showing):
-        def cordon(self, node: str) -> None:
+        def cordon(self, node: str, by: str = "") -> None:
             if node == "n1":
                 raise Unavailable("the API server does not answer")
-            super().cordon(node)
+            super().cordon(node, by)
 
     stage = Stage(
         pools={"pool": PoolPolicy(instance_type="one", max=3, capacity_type="spot")}, classes={"batch": RULES}

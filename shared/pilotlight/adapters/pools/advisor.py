@@ -27,11 +27,14 @@ class AdvisedCluster:
     def bound_pods(self, node: str) -> Sequence[BoundPod]:
         return self._cluster.bound_pods(node)
 
-    def cordon(self, node: str) -> None:
+    def cordon(self, node: str, by: str = "") -> None:
         _refuse(f"cordon {node}")
 
     def uncordon(self, node: str) -> None:
         _refuse(f"uncordon {node}")
+
+    def forget_opened(self, node: str) -> None:
+        _refuse(f"take our mark off {node}")
 
     def open(self, node: str) -> None:
         _refuse(f"open {node}")

@@ -62,8 +62,8 @@ class Sending:
         """Set it to sent, and see that no time has passed: what comes next is the first byte of the request.
 
         ``size`` is what a purchase asks for: less than was planned where nodes left since the look, or where one of
-        those that are ``lost`` never came. ``ran`` is a stopwatch of an earlier check of the same call. Raises ``Busy`` where another worker has
-        revoked it, ``Paused`` where a person paused it, and ``Stalled``: nothing was sent.
+        those that are ``lost`` never came. ``ran`` is a stopwatch of an earlier check of the same call. Raises ``Busy``
+        where another worker has revoked it, ``Paused`` where a person paused it, and ``Stalled``: nothing was sent.
         """
         ran = ran or self._deps.clock.stopwatch()
         self._see_that_it_may()

@@ -53,11 +53,14 @@ class FileCluster:
     def bound_pods(self, node: str) -> Sequence[BoundPod]:
         return next((n.pods for n in self.observe().nodes if n.name == node), ())
 
-    def cordon(self, node: str) -> None:
+    def cordon(self, node: str, by: str = "") -> None:
         raise _untouchable("cordon", node)
 
     def uncordon(self, node: str) -> None:
         raise _untouchable("uncordon", node)
+
+    def forget_opened(self, node: str) -> None:
+        raise _untouchable("take our mark off", node)
 
     def open(self, node: str) -> None:
         raise _untouchable("open", node)

@@ -234,9 +234,9 @@ class HazardCluster:
         idle = node.idle_since + self._off if node.idle_since else None
         return replace(node, created_at=node.created_at + self._off, idle_since=idle)
 
-    def cordon(self, node: str) -> None:
+    def cordon(self, node: str, by: str = "") -> None:
         def cordon() -> None:
-            self._cluster.cordon(node)
+            self._cluster.cordon(node, by)
             self._invariants.cordoned(node)
 
         self._call("cluster", f"cordon {node}", cordon)
@@ -247,6 +247,9 @@ class HazardCluster:
             self._invariants.uncordoned(node)
 
         self._call("cluster", f"uncordon {node}", uncordon)
+
+    def forget_opened(self, node: str) -> None:
+        self._call("cluster", f"forget_opened {node}", lambda: self._cluster.forget_opened(node))
 
     def open(self, node: str) -> None:
         self._call("cluster", f"open {node}", lambda: self._cluster.open(node))
