@@ -176,15 +176,9 @@ def _settle_ours(
     told: list[Finding] = []
     release = mark.owners.get("release")
     if node.opened:
-        if release is not None or not mark.owners:
-            mark = _opened_by_hand(deps, mark, now)
-            told.append(_told(node.name))
-        _close_again(deps, mark)
+        mark, told = _opened_by_hand(deps, mark, node, now)
     elif mark.is_closed and not node.marked and _settled(mark, now):
-        if release is not None:  # Its worker died before it closed the node, or its release was called off.
-            lift(deps, node.name, "release", by=release.by)
-        if any(owner not in ("release", "person") for owner in mark.owners):
-            deps.cluster.cordon(mark.node)
+        _not_closed(deps, mark)
     elif release is not None and node.name not in leaving and _over(release, now):
         lift(deps, node.name, "release", by=release.by)
     person = mark.owners.get("person")
@@ -204,21 +198,29 @@ def _late(deps: Deps, marks: Iterable[NodeMark], now: datetime) -> set[str]:
     return held - {entry.value.node for entry in RESCUE.scan(deps.state, f"{deps.name}/")}
 
 
-def _opened_by_hand(deps: Deps, mark: NodeMark, now: datetime) -> NodeMark:
-    """A release is off for an hour."""
-    owners: dict[MarkOwner, Ownership] = {name: claim for name, claim in mark.owners.items() if name != "release"}
-    owners["person"] = Ownership(why="opened while it was being given back", since=now, until=now + REST)
-    changed = NodeMark(node=mark.node, owners=owners)
-    _put(deps, changed, _read(deps, mark.node)[1])
-    return changed
-
-
-def _close_again(deps: Deps, mark: NodeMark) -> None:
-    """What else keeps a node closed closes it again; else what is left of our mark goes."""
+def _opened_by_hand(deps: Deps, mark: NodeMark, node: Node, now: datetime) -> tuple[NodeMark, list[Finding]]:
+    """A release is off for an hour; what else keeps the node closed closes it again."""
+    told: list[Finding] = []
+    if "release" in mark.owners or not mark.owners:
+        owners: dict[MarkOwner, Ownership] = {name: claim for name, claim in mark.owners.items() if name != "release"}
+        owners["person"] = Ownership(why="opened while it was being given back", since=now, until=now + REST)
+        mark = NodeMark(node=mark.node, owners=owners)
+        _put(deps, mark, _read(deps, mark.node)[1])
+        told.append(_told(node.name))
     if mark.is_closed:
         deps.cluster.cordon(mark.node)
     else:
         deps.cluster.forget_opened(mark.node)
+    return mark, told
+
+
+def _not_closed(deps: Deps, mark: NodeMark) -> None:
+    """A worker died before it closed a node: a release is off, and so is one that was called off meanwhile; what else
+    keeps the node closed closes it."""
+    if (release := mark.owners.get("release")) is not None:
+        lift(deps, mark.node, "release", by=release.by)
+    if any(owner not in ("release", "person") for owner in mark.owners):
+        deps.cluster.cordon(mark.node)
 
 
 def _told(node: str) -> Finding:
