@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace as replace_struct
 from stage import Stage
 
 from pilotlight.errors import BadRequest, Busy, Unsure
@@ -304,6 +305,25 @@ def test_a_release_that_may_still_land_is_not_revoked_by_the_one_who_sends_it_ag
     with pytest.raises(call_steps.Stalled):
         again.gate(ran=lambda: 600.0)
     assert again.step.state == "sent"
+
+
+@pytest.mark.parametrize(
+    ("pool", "asked", "beyond"), [("one", 3, 2), ("one", 2, 3), ("eight", 2, 2)], ids=["it came", "it did not", "other"]
+)
+def test_a_lost_purchase_comes_beyond_what_a_later_one_made_of_a_smaller_pool(
+    pool: str, asked: int, beyond: int
+) -> None:
+    """It was to make the pool two nodes; a later one that found two, or another pool, says nothing of it."""
+    stage = Stage()
+    made = (("1", "one", 2), ("2", pool, 3))
+    steps = [CallStep(n=0, call="grow", pool=of, target="o", to=to) for _, of, to in made]
+    records = [
+        replace_struct(recorded(stage), id=id, steps=(step,)) for (id, *_), step in zip(made, steps, strict=True)
+    ]
+    ((lost,), (later,)) = (call_steps.write_planned(stage.deps, record) for record in records)
+    lost.gate(2)
+    later.gate(asked, lost=[lost])
+    assert (lost.step.to, later.step.to) == (beyond, asked)
 
 
 def test_a_call_starts_only_where_the_lease_outlasts_it() -> None:

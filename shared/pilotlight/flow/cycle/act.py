@@ -1,6 +1,5 @@
 """Carries out the steps of a decision: upward to at least a size, downward one named instance (``release``)."""
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
@@ -48,7 +47,6 @@ class Act:
         self.memory, self.tally = snapshot.memory, snapshot.memory.tally
         self.ran, self.lost = ran, lost
         self.flapping: list[str] = []
-        self.short: Counter[str] = Counter()
         self.unfinished = self.elsewhere = False
 
     def make_calls(self) -> Record:
@@ -125,10 +123,7 @@ class Act:
             self.memory = remember_call(self.memory, call, nodes, self.record.at, limits)
 
     def _grow(self, buy: Buy, sending: Sending) -> None:
-        """Raise a pool. The ledger entry is written first: a crash in between leaves a promise, not a second buy.
-
-        What an earlier call on this pool did not get is not asked for again.
-        """
+        """Raise a pool. The ledger entry is written first: a crash in between leaves a promise, not a second buy."""
         deps, n = self.deps, sending.step.n
         refused = ""
         if deps.policy.budgets:
@@ -140,12 +135,10 @@ class Act:
         key = ledger.flight_name(deps.name, self.record.id, n)
         entry = self._entry(buy, n)
         ledger.write_flight(deps.state, key, entry)
-        to = sending.step.to - self.short[buy.pool]
-        sending.step = msgspec.structs.replace(sending.step, to=to)
         try:
             gate = partial(sending.gate, lost=self.lost)
             most = sending.step.count  # No more than dollars are held for, however much went since the look.
-            grown = deps.pools.grow(buy.pool, to, buy.zone, gate=gate, token=sending.name, most=most)
+            grown = deps.pools.grow(buy.pool, sending.step.to, buy.zone, gate=gate, token=sending.name, most=most)
         except Denied as no:
             self._denied(buy, sending, key, entry, no)
             return
@@ -213,7 +206,6 @@ class Act:
         size = next((p.desired for p in deps.pools.describe() if p.name == buy.pool), 0)
         self.memory = memory_updates.note_size(self.memory, buy.pool, size)
         came = max(0, min(step.count, step.count - (step.to - size)))
-        self.short[buy.pool] += step.count - came
         if came:
             ledger.write_flight(deps.state, key, self._broken(msgspec.structs.replace(entry, count=came), buy.gangs))
         else:

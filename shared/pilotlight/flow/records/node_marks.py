@@ -177,7 +177,7 @@ def _settle_ours(
     release = mark.owners.get("release")
     if node.opened:
         mark, told = _opened_by_hand(deps, mark, node, now)
-    elif mark.is_closed and not node.marked and _settled(mark, now):
+    elif not node.marked and _settled(mark, now):
         _not_closed(deps, mark)
     elif release is not None and node.name not in leaving and _over(release, now):
         lift(deps, node.name, "release", by=release.by)
