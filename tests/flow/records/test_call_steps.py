@@ -313,7 +313,7 @@ def test_a_release_that_may_still_land_is_not_revoked_by_the_one_who_sends_it_ag
 def test_a_lost_purchase_comes_beyond_what_a_later_one_made_of_a_smaller_pool(
     pool: str, asked: int, beyond: int
 ) -> None:
-    """It was to make the pool two nodes; a later one that found two, or another pool, says nothing of it."""
+    """It was to make the pool two nodes; one that found two, another pool's, or one that was refused moves nothing."""
     stage = Stage()
     made = (("1", "one", 2), ("2", pool, 3))
     steps = [CallStep(n=0, call="grow", pool=of, target="o", to=to) for _, of, to in made]
@@ -322,7 +322,9 @@ def test_a_lost_purchase_comes_beyond_what_a_later_one_made_of_a_smaller_pool(
     ]
     ((lost,), (later,)) = (call_steps.write_planned(stage.deps, record) for record in records)
     lost.gate(2)
-    later.gate(asked, lost=[lost])
+    later.gate(asked)
+    lost.comes_beyond(later.step, 0)
+    lost.comes_beyond(later.step, 1)
     assert (lost.step.to, later.step.to) == (beyond, asked)
 
 

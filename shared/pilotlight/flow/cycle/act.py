@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from functools import partial
 
 import msgspec
 
 from pilotlight.decide.limits.plan_brakes import remember_call
 from pilotlight.errors import Denied, NoCapacity, QuotaExceeded, Retry, Throttled
-from pilotlight.facts.decisions import Buy, NodeVerdict, Record
+from pilotlight.facts.decisions import Buy, CallStep, NodeVerdict, Record
 from pilotlight.facts.nodes.pool_state import InFlight
 from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.cycle.release import DRAIN_S, NodeRelease
@@ -136,9 +135,10 @@ class Act:
         entry = self._entry(buy, n)
         ledger.write_flight(deps.state, key, entry)
         try:
-            gate = partial(sending.gate, lost=self.lost)
             most = sending.step.count  # No more than dollars are held for, however much went since the look.
-            grown = deps.pools.grow(buy.pool, sending.step.to, buy.zone, gate=gate, token=sending.name, most=most)
+            grown = deps.pools.grow(
+                buy.pool, sending.step.to, buy.zone, gate=sending.gate, token=sending.name, most=most
+            )
         except Denied as no:
             self._denied(buy, sending, key, entry, no)
             return
@@ -147,11 +147,13 @@ class Act:
         except Retry:
             if not sending.let_out:
                 ledger.forget_flight(deps.state, key)
+            self._move_lost(sending.step, sending.step.count)
             raise
         if not sending.let_out:
             sending.end("done", code="there", note=THERE)
             return
         to = sending.step.to
+        self._move_lost(sending.step, sending.step.count)
         if grown.asked:
             self.memory = memory_updates.note_asked(self.memory, buy.pool, grown.asked)
         self.memory, trips = memory_updates.note_growth(self.memory, buy, to, self.snapshot.now)
@@ -162,6 +164,11 @@ class Act:
         pending, now = self.snapshot.view.pending, self.snapshot.now
         self.tally = memory_updates.count_waits(self.tally, pending, buy.demands, now, sending.step.sent_at)
         sending.end("done")
+
+    def _move_lost(self, step: CallStep, came: int) -> None:
+        """Purchases whose answers are lost, and that had not come when this one was sent, come beyond it."""
+        for purchase in self.lost:
+            purchase.comes_beyond(step, came)
 
     def _asked(self, buy: Buy, *, served: bool) -> None:
         """Learn whether a zone had spot."""
@@ -206,6 +213,7 @@ class Act:
         size = next((p.desired for p in deps.pools.describe() if p.name == buy.pool), 0)
         self.memory = memory_updates.note_size(self.memory, buy.pool, size)
         came = max(0, min(step.count, step.count - (step.to - size)))
+        self._move_lost(step, came)
         if came:
             ledger.write_flight(deps.state, key, self._broken(msgspec.structs.replace(entry, count=came), buy.gangs))
         else:
