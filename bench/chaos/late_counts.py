@@ -96,7 +96,7 @@ class Case(NamedTuple):
             acted.append(self.other)
             CivoPools(Api(civo), CLUSTER, civo.ids(), here.clock).grow(POOL, self.other)  # type: ignore[arg-type]
 
-        def gate() -> None:
+        def gate(size: int = 0) -> None:
             if acted:
                 raise Conflict("another worker has the step")
 

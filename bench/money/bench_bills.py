@@ -2,8 +2,8 @@
 
 Usage: python bench/money/bench_bills.py [--only parquet csv.gz tags] [--rows 10000000]
 ``parquet``: flat columns of 20 teams; ``csv.gz``: a tenth of the rows as text; ``tags``: a tenth of them in Parquet,
-with 2,000 teams in tags of JSON. pandas is put into build/bench-venv when it is not there yet. Prints CPU seconds and peak
-memory (median of three), with both ratios; exits 1 where one is over its limit.
+with 2,000 teams in tags of JSON. pandas is put into build/bench-venv when it is not there yet. Prints CPU seconds and
+peak memory (median of three), with both ratios; exits 1 where one is over its limit.
 """
 
 import argparse

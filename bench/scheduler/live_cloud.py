@@ -36,7 +36,7 @@ from pilotlight.facts.capacity import Offering
 from pilotlight.facts.labels import HOSTNAME, WATCHED_AT
 from pilotlight.facts.nodes.pool_state import Booting, InstanceState, PoolState
 from pilotlight.facts.policy import Policy
-from pilotlight.ports.clouds import OPEN, Gate
+from pilotlight.ports.clouds import OPEN, UNBOUNDED, Gate, SizeGate
 from pilotlight.tools.install.admission_policy import limit_to
 from pilotlight.units import Usd
 
@@ -112,10 +112,14 @@ class LiveCloud:
             return InstanceState(there=False)
         return InstanceState(there=True, created_at=found.asked_at, runs=found.joined)
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
+    def grow(
+        self, pool: str, to: int, zone: str = "", *, gate: SizeGate = OPEN, token: str = "", most: int = UNBOUNDED
+    ) -> PoolState:
         """Buy what is missing."""
-        if self._size(pool) < to:
-            gate()
+        size = self._size(pool)
+        if size < to:
+            to = min(to, size + most)
+            gate(to)
         with self._wake:
             for _ in range(to - self._size(pool)):
                 self._bought[pool] += 1

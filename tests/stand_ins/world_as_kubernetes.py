@@ -113,10 +113,12 @@ def kubernetes_ports(policy: Policy | None = None, **options: Any) -> Iterator[P
 
 
 def _keep_marks(old: Json, new: Json) -> None:
-    """Labels and annotations for Karpenter that somebody wrote are no part of the world, and stay."""
+    """Labels and annotations for Karpenter, and who closed a node, are no part of the world, and stay."""
     for part in ("labels", "annotations"):
         written = old.get("metadata", {}).get(part, {})
-        if marks := {key: value for key, value in written.items() if key.startswith("karpenter.sh/")}:
+        if marks := {
+            key: value for key, value in written.items() if key.startswith("karpenter.sh/") or key == labels.CLOSED_BY
+        }:
             new["metadata"][part] = {**marks, **new["metadata"].get(part, {})}
 
 

@@ -93,6 +93,8 @@ GANG_SIZE = "pilotlight.dev/gang-size"
 
 DRAINING = "pilotlight.dev/draining"
 """The key of our taint on a node that takes no new pods for our sake; its effect is NoSchedule."""
+CLOSED_BY = "pilotlight.dev/closed-by"
+"""Beside that taint, an annotation of a node that is being given back: the decision. Who opens it by hand leaves it."""
 HOME = "pilotlight.dev/home"
 """The key of our taint on a node that takes only the pods it was bought for, or given to; its effect is NoSchedule.
 

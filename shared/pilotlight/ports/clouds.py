@@ -1,5 +1,6 @@
 """A cloud as the flows see it: its node pools, its account's quotas, what it rents at which prices, and its bills."""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -23,11 +24,16 @@ D = TypeVar("D", covariant=True)
 Gate = Callable[[], None]
 """Asked just before the first byte of a request that changes something; what it raises stops the request."""
 
+SizeGate = Callable[[int], None]
+"""A gate that is told the size which the request asks for."""
+
+UNBOUNDED = sys.maxsize
+
 CALL_S: Seconds = 20
 """A request that changes a cloud ends within so long, from connecting to the last byte of its answer."""
 
 
-def OPEN() -> None:
+def OPEN(size: int = 0) -> None:
     """The gate that lets every request through."""
 
 
@@ -54,10 +60,14 @@ class Pools(Protocol):
         """One instance of a pool as its cloud tells it; None where there is no cloud to ask."""
         ...
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> "PoolState":
-        """Raise the desired size to ``max(what it is, to)``: repeating it is harmless. Raises Denied or Retry.
+    def grow(
+        self, pool: str, to: int, zone: str = "", *, gate: SizeGate = OPEN, token: str = "", most: int = UNBOUNDED
+    ) -> "PoolState":
+        """Raise the desired size to ``max(what it is, to)``, by ``most`` nodes at most: repeating it is harmless, and
+        what left the pool since the look is not made up for. Raises Denied or Retry.
 
-        ``token`` names the request for good: a cloud that takes one never does the same twice.
+        ``gate`` is told the size that is asked for. ``token`` names the request for good: a cloud that takes one never
+        does the same twice.
         """
         ...
 
@@ -81,12 +91,6 @@ class StandbyPools(Pools, Protocol):
 @runtime_checkable
 class NamingPools(Pools, Protocol):
     """A cloud in which nodes, or the request for them, are named by the ``token`` of ``grow``."""
-
-    def grow(
-        self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "", most: int | None = None
-    ) -> "PoolState":
-        """As ``Pools`` has it, by ``most`` nodes at most: what left the pool since the look is not made up for."""
-        ...
 
     def came(self, pool: str, to: int, token: str) -> int | None:
         """Nodes that a purchase to a size brought, as far as they are there, boot or wait; None where that cannot be

@@ -24,12 +24,20 @@ class Cluster(Protocol):
         """GPU pods that wait, nodes with what is on them, and pods that no node would help."""
         ...
 
-    def cordon(self, node: str) -> None:
-        """Put our taint on: nothing new binds. A cordon is never ours. Repeating it is harmless."""
+    def cordon(self, node: str, by: str = "") -> None:
+        """Put our taint on: nothing new binds. A cordon is never ours. Repeating it is harmless.
+
+        ``by`` is the decision that gives the node back: noted in the same write, it stays where a person opens it.
+        """
         ...
 
     def uncordon(self, node: str) -> None:
-        """Take our taint off. Somebody's cordon stays."""
+        """Take our taint off with what is noted beside it; one that a person opened stays as it is, and so does a
+        cordon."""
+        ...
+
+    def forget_opened(self, node: str) -> None:
+        """Take off what is left of our mark on a node that a person opened."""
         ...
 
     def open(self, node: str) -> None:

@@ -142,11 +142,29 @@ class World(WorldEvents):
         soonest_s += [at_s for job in node.jobs.values() if (at_s := job.start_s + job.pull_s) > self.now_s]
         return min([*soonest_s, *(until_s for _, until_s in node.ends if until_s > self.now_s)], default=math.inf)
 
-    def cordon(self, node_id: str, on: bool = True) -> None:
-        """Let nothing new bind to a node, or let it bind again. Raises ``BadRequest`` for a node that is not there."""
+    def cordon(self, node_id: str, on: bool = True, by: str = "") -> None:
+        """Let nothing new bind to a node, or let it bind again. Raises ``BadRequest`` for a node that is not there.
+
+        ``by`` is noted on it, and goes with our mark: where a person takes that off it stays.
+        """
         with self._lock:
             node = self._node(node_id)
+            node.closed_by = (by or node.closed_by) if on else ("" if node.cordoned else node.closed_by)
             node.cordoned = on
+            self._turn(node)
+
+    def open_by_hand(self, node_id: str) -> None:
+        """A person takes our mark and their own cordon off a node."""
+        with self._lock:
+            node = self._node(node_id)
+            node.cordoned = node.shut = False
+            self._turn(node)
+
+    def forget_opened(self, node_id: str) -> None:
+        """What is noted on a node goes, where a person took our mark off."""
+        with self._lock:
+            node = self._node(node_id)
+            node.closed_by = node.closed_by if node.cordoned else ""
             self._turn(node)
 
     def cordon_by_hand(self, node_id: str, on: bool = True) -> None:

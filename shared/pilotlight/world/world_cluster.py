@@ -57,13 +57,17 @@ class WorldCluster:
                 if pod.refused:
                     yield Refused(pod.namespace, pod.created_at, pod.full_name, pod.shape.team, pod.refused)
 
-    def cordon(self, node: str) -> None:
+    def cordon(self, node: str, by: str = "") -> None:
         with self._world.call("cordon"):
-            self._world.cordon(self._node(node).id)
+            self._world.cordon(self._node(node).id, by=by)
 
     def uncordon(self, node: str) -> None:
         with self._world.call("uncordon"):
             self._world.cordon(self._node(node).id, on=False)
+
+    def forget_opened(self, node: str) -> None:
+        with self._world.call("forget_opened"):
+            self._world.forget_opened(self._node(node).id)
 
     def open(self, node: str) -> None:
         with self._world.call("open"):
@@ -184,6 +188,7 @@ class WorldCluster:
             zone=node.zone,
             schedulable=not (node.cordoned or node.shut),
             marked=node.cordoned,
+            opened=bool(node.closed_by) and not node.cordoned,
             idle_since=None if idle is None else self._world.moment(idle),
             gpu_model=node.model,
             home=node.home,

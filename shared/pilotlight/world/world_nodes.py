@@ -191,6 +191,7 @@ class WorldNode:
     ``stopped_s`` is when it was stopped, of one that stands by. ``doomed_s`` is when the cloud takes it, once it has
     said so; ``at_risk`` once it has said that it may. ``cordoned`` by us or ``shut``
     by a person it is ``closed`` to pods but those that tolerate everything; binds on their way then still land.
+    ``closed_by`` is noted beside our mark, and left there where a person takes that off.
     ``home`` is the value of our home taint: but for pods that tolerate it, it is closed; empty: it has none.
     ``groups`` counts its pods by group of ``Near``. ``images`` are those that it has pulled.
     """
@@ -198,6 +199,7 @@ class WorldNode:
     __slots__ = (
         "at_risk",
         "closed",
+        "closed_by",
         "cordoned",
         "devices",
         "doomed_s",
@@ -233,7 +235,7 @@ class WorldNode:
         self.ready_s = ready_s
         self.joined = self.ready = self.fresh = False
         self.cordoned = self.shut = self.closed = False
-        self.home = ""
+        self.home = self.closed_by = ""
         self.at_risk = False
         self.doomed_s: Seconds | None = None
         self.stopped_s: Seconds = 0.0

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pilotlight.facts.nodes.pool_state import Booting, InstanceState, PoolState
 from pilotlight.facts.offers.paid_capacity import Paid
-from pilotlight.ports.clouds import OPEN, Gate
+from pilotlight.ports.clouds import OPEN, UNBOUNDED, Gate, SizeGate
 from pilotlight.world.machines import WorldPool
 from pilotlight.world.simulation import World
 from pilotlight.world.world_nodes import WorldNode
@@ -38,9 +38,13 @@ class WorldPools:
                 deadline=None if node.doomed_s is None else self._world.moment(node.doomed_s),
             )
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
-        if self._world.fleet.desired.get(pool, 0) < to:
-            gate()
+    def grow(
+        self, pool: str, to: int, zone: str = "", *, gate: SizeGate = OPEN, token: str = "", most: int = UNBOUNDED
+    ) -> PoolState:
+        size = self._world.fleet.desired.get(pool, 0)
+        if size < to:
+            to = min(to, size + most)
+            gate(to)
         return self.resize(pool, to, zone)
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:

@@ -92,6 +92,28 @@ def test_nothing_binds_to_a_cordoned_node(here: Ports) -> None:
     assert [p.name for p in here.cluster.bound_pods("n1")] == ["a"]
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_a_person_who_opens_a_node_that_is_given_back_is_seen(way: str) -> None:
+    """What the closing left shows it until that is taken off; opening it ourselves leaves nothing."""
+    with ports(way) as here:
+        here.world.launch("one")
+        here.world.advance(100)
+        shown = []
+        for change in ("closed", "opened by us", "closed", "opened by hand", "opened by us", "taken off"):
+            match change:
+                case "closed":
+                    here.cluster.cordon("n1", "17-a")
+                case "opened by us":
+                    here.cluster.uncordon("n1")
+                case "opened by hand":
+                    here.world.open_by_hand("n1")
+                case "taken off":
+                    here.cluster.forget_opened("n1")
+            (node,) = here.cluster.observe().nodes
+            shown.append((node.marked, node.opened))
+        assert shown == [(True, False), (False, False), (True, False), (False, True), (False, True), (False, False)]
+
+
 def test_a_homed_node_takes_the_pods_that_it_was_given(here: Ports) -> None:
     """A new home is named once and takes nobody; a pod binds once it tolerates it, and all do once the node is open."""
     here.world.launch("four")

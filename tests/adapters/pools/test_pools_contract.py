@@ -138,6 +138,16 @@ def test_growing_again_to_a_size_buys_nothing(rented: Rented) -> None:
     assert len(rented.there()) == 2
 
 
+@pytest.mark.parametrize(("most", "told"), [(1, 2), (2, 3), (5, 3)])
+def test_a_step_raises_a_pool_by_no_more_than_its_own_nodes(rented: Rented, most: int, told: int) -> None:
+    """A node left since the look: its place is not filled beyond ``most``, and the gate is told the size asked for."""
+    rented.pools.grow("one", 2)
+    rented.pools.release("one", rented.there()[0])
+    at_gate: list[int] = []
+    rented.pools.grow("one", 3, most=most, gate=at_gate.append)
+    assert (at_gate, rented.size("one"), len(rented.there())) == ([told], told, told)
+
+
 def test_many_at_once_grow_to_the_largest(here: Ports) -> None:
     """Parallel calls add up to the largest size that one of them asked for."""
     with ThreadPoolExecutor(8) as threads:
@@ -187,7 +197,7 @@ def test_an_instance_is_not_released_as_another_pools(rented: Rented) -> None:
 
 
 CHANGES: dict[str, Callable[[Pools, str, Gate], object]] = {
-    "grow": lambda pools, first, gate: pools.grow("one", 2, gate=gate),
+    "grow": lambda pools, first, gate: pools.grow("one", 2, gate=lambda size: gate()),
     "release": lambda pools, first, gate: pools.release("one", first, gate=gate),
 }
 
@@ -219,7 +229,7 @@ def test_a_gate_that_raises_changes_nothing(rented: Rented, change: Callable[[Po
 
 
 NOTHING: dict[str, Callable[[Pools, str, Gate], object]] = {
-    "a size that is there": lambda pools, first, gate: pools.grow("one", 1, gate=gate),
+    "a size that is there": lambda pools, first, gate: pools.grow("one", 1, gate=lambda size: gate()),
     "an instance that is not there": lambda pools, first, gate: pools.release("one", GONE, gate=gate),
     "an instance of another pool": lambda pools, first, gate: pools.release("four", first, gate=gate),
 }

@@ -29,7 +29,7 @@ from pilotlight.adapters.pools import asg
 from pilotlight.errors import Busy, NoCapacity, PilotlightError, QuotaExceeded, Throttled, Unsure
 from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
 from pilotlight.facts.policy import SparePolicy
-from pilotlight.ports.clouds import OPEN, CloudAccount, Gate, NamingPools, StandbyPools
+from pilotlight.ports.clouds import OPEN, CloudAccount, Gate, NamingPools, SizeGate, StandbyPools
 from pilotlight.units import Seconds
 from pilotlight.world.machines import WorldPool
 from pilotlight.world.simulation import World
@@ -155,18 +155,18 @@ class AsgHazard:
         """Asked beside the worker: no turn of its own."""
         return self._pools.instance(pool, instance)
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "", **more: Any) -> PoolState:
+    def grow(self, pool: str, to: int, zone: str = "", *, gate: SizeGate = OPEN, **more: Any) -> PoolState:
         """Looked at around what AWS launches."""
         worker, seen = self._hazard.worker, self._invariants
         decision = seen.purchases.decided(worker)
 
-        def let_out() -> None:
-            gate()
+        def let_out(size: int) -> None:
+            gate(size)
             seen.sent(worker, f"grow {pool} to {to}", pool)
 
         return self._through(
             f"grow {pool} to {to}",
-            lambda asked: self._pools.grow(pool, to, zone, gate=asked, token=token, **more),
+            lambda asked: self._pools.grow(pool, to, zone, gate=asked, **more),
             let_out,
             lambda: seen.launching(worker, decision, pool, zone),
         )
@@ -217,8 +217,8 @@ class AsgHazard:
     def _through(
         self,
         what: str,
-        call: Callable[[Gate], T],
-        let_out: Gate = OPEN,
+        call: Callable[[Callable[..., None]], T],
+        let_out: Callable[..., None] = OPEN,
         around: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> T:
         hazard, aws = self._hazard, self._aws
@@ -231,9 +231,9 @@ class AsgHazard:
             fault = aws.dice.choice([*_faults(method, False), *lost])
         early = fault is not None and (let_out is OPEN or (fault.when == "before" and _is_silence(fault)))
 
-        def gate() -> None:
+        def gate(*size: int) -> None:
             aws.faults = []
-            let_out()
+            let_out(*size)
             hazard.pause(what + ON_ITS_WAY)
             aws.around, aws.late = around, partial(self._late, around)
             aws.short = fault is not None and fault.when == "half"

@@ -30,7 +30,7 @@ from pilotlight.adapters.pools.karpenter import KarpenterPools
 from pilotlight.errors import Busy, NoCapacity, QuotaExceeded, Throttled
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import PoolPolicy
-from pilotlight.ports.clouds import OPEN, CloudAccount, Gate
+from pilotlight.ports.clouds import OPEN, CloudAccount, SizeGate
 from pilotlight.units import HOUR, Seconds
 from pilotlight.world.faults import Faults
 from pilotlight.world.simulation import World
@@ -214,14 +214,14 @@ class KarpenterHazard(NamingHazard):
         self.looked_s = began_s
         return told
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "", **more: Any) -> PoolState:
+    def grow(self, pool: str, to: int, zone: str = "", *, gate: SizeGate = OPEN, **more: Any) -> PoolState:
         """Looked at: what was refused a moment ago rests."""
         karpenter: ChaosKarpenter = self._aws
         if karpenter.asked_too_soon(pool, self.looked_s):
             refused = f"{karpenter.in_a_row[pool]} refusals in a row"
             self._invariants.broke("ignored_refusals", f"{pool} is asked for again in its rest after {refused}")
         with self._invariants.piecemeal(self._hazard.worker):
-            return super().grow(pool, to, zone, gate=gate, token=token, **more)
+            return super().grow(pool, to, zone, gate=gate, **more)
 
     def _open(self, account: CloudAccount) -> Any:
         source = source_of("kubeconfig-env:TEST", {"TEST": self._aws.kubeconfig()})

@@ -129,8 +129,7 @@ class People:
         node = self._rng.choice(closed)
         if node.cordoned and self._only_released(node.id):
             self._orders.opened(node.id)
-        self._world.cordon_by_hand(node.id, on=False)
-        self._world.cordon(node.id, on=False)
+        self._world.open_by_hand(node.id)
 
     def _only_released(self, node: str) -> bool:
         """Whether it has been marked for its release for so long that everybody can see who opens it."""

@@ -87,10 +87,14 @@ class Stage:
                 return bool(self.world.fleet.desired.get(rest[0], 0) < rest[1])
             case "release":
                 return rest[1] in nodes and nodes[rest[1]].pool == rest[0]
-            case "cordon" | "uncordon" | "open" if rest[0] not in nodes or not nodes[rest[0]].joined:
+            case "cordon" | "uncordon" | "forget_opened" | "open" if rest[0] not in nodes or not nodes[rest[0]].joined:
                 return False
-            case "cordon" | "uncordon":
-                return nodes[rest[0]].cordoned is not (method == "cordon")
+            case "cordon":
+                return not nodes[rest[0]].cordoned or rest[1] not in ("", nodes[rest[0]].closed_by)
+            case "uncordon":
+                return nodes[rest[0]].cordoned
+            case "forget_opened":
+                return bool(nodes[rest[0]].closed_by) and not nodes[rest[0]].cordoned
         return True
 
 

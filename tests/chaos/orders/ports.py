@@ -9,7 +9,7 @@ from orders.scenes import Request, Scene
 from pilotlight.facts.capacity import BoundPod, ClusterView
 from pilotlight.facts.messages import Outgoing
 from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
-from pilotlight.ports.clouds import OPEN, Gate
+from pilotlight.ports.clouds import OPEN, UNBOUNDED, Gate, SizeGate
 from pilotlight.ports.state import Page, Stored
 from pilotlight.settings import Settings
 from pilotlight.units import Seconds
@@ -96,9 +96,13 @@ class Pools:
         found: InstanceState | None = self._ask(("pools", "instance", pool, instance))
         return found
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
-        if self._ask(("pools", "size", pool)) < to:
-            gate()
+    def grow(
+        self, pool: str, to: int, zone: str = "", *, gate: SizeGate = OPEN, token: str = "", most: int = UNBOUNDED
+    ) -> PoolState:
+        size: int = self._ask(("pools", "size", pool))
+        if size < to:
+            to = min(to, size + most)
+            gate(to)
         state: PoolState = self._ask(("pools", "grow", pool, to, zone))
         return state
 
@@ -118,11 +122,14 @@ class Cluster:
         view: ClusterView = self._ask(("cluster", "observe"))
         return view
 
-    def cordon(self, node: str) -> None:
-        self._ask(("cluster", "cordon", node))
+    def cordon(self, node: str, by: str = "") -> None:
+        self._ask(("cluster", "cordon", node, by))
 
     def uncordon(self, node: str) -> None:
         self._ask(("cluster", "uncordon", node))
+
+    def forget_opened(self, node: str) -> None:
+        self._ask(("cluster", "forget_opened", node))
 
     def open(self, node: str) -> None:
         self._ask(("cluster", "open", node))

@@ -10,7 +10,7 @@ from pilotlight.errors import Unsure
 from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.records import ledger, node_marks
-from pilotlight.ports.clouds import OPEN, Gate
+from pilotlight.ports.clouds import OPEN, UNBOUNDED, Gate, SizeGate
 from pilotlight.world.world_pools import WorldPools
 
 
@@ -41,9 +41,11 @@ class Slow(WorldPools):
         found = super().instance(pool, instance)
         return msgspec.structs.replace(found, going=True) if found and instance in self.going else found
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
+    def grow(
+        self, pool: str, to: int, zone: str = "", *, gate: SizeGate = OPEN, token: str = "", most: int = UNBOUNDED
+    ) -> PoolState:
         """As many more as what goes."""
-        return super().grow(pool, to + self._going(pool), zone, gate=gate, token=token)
+        return super().grow(pool, to + self._going(pool), zone, gate=gate, token=token, most=most)
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         """Taken at once, stopped later."""
@@ -110,7 +112,7 @@ def test_a_node_that_was_given_back_is_given_back_and_told_once() -> None:
 def test_a_node_that_a_person_opens_after_it_was_given_back_is_closed_again() -> None:
     """The call is made: there is nothing left to cancel."""
     stage, _, node = released()
-    stage.deps.cluster.uncordon(node)
+    stage.world.open_by_hand(node)
     stage.minutes(1)
     assert open_nodes(stage) == []
     assert [a.kind for a in stage.alerts if a.kind == "finding-opened-by-hand"] == []

@@ -16,7 +16,7 @@ from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.facts.workload import Requirement
 from pilotlight.flow.records import flight_log, ledger
-from pilotlight.ports.clouds import OPEN, Gate
+from pilotlight.ports.clouds import OPEN, UNBOUNDED, SizeGate
 from pilotlight.world.faults import Faults
 from pilotlight.world.world_pools import WorldPools
 
@@ -41,11 +41,13 @@ def test_what_one_zone_has_not_is_not_asked_of_another() -> None:
 class LastOfZone(WorldPools):
     """A cloud whose zone a has one node fewer than it is asked for, each time."""
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
+    def grow(
+        self, pool: str, to: int, zone: str = "", *, gate: SizeGate = OPEN, token: str = "", most: int = UNBOUNDED
+    ) -> PoolState:
         """Raise the pool; in zone a by one less, which is said."""
         if zone != "a":
-            return super().grow(pool, to, zone, gate=gate, token=token)
-        super().grow(pool, to - 1, zone, gate=gate, token=token)
+            return super().grow(pool, to, zone, gate=gate, token=token, most=most)
+        super().grow(pool, to - 1, zone, gate=lambda size: gate(to), token=token, most=most)
         raise NoCapacity("one less than that is left in zone a")
 
 

@@ -209,6 +209,29 @@ def test_somebody_else_changes_the_node_at_the_same_moment(real: Real) -> None:
     assert real.api.store.get("nodes", real.node)["spec"]["taints"] == [theirs]
 
 
+def test_who_closed_a_node_is_noted_in_the_same_write_and_left_where_a_person_opens_it(real: Real) -> None:
+    """One PATCH each: on with the decision, off with our taint; a person's own change of taints leaves the note."""
+    cluster, note = real.stage.deps.cluster, "pilotlight.dev/closed-by"
+
+    def shown() -> tuple[str, bool, bool]:
+        (node,) = cluster.observe().nodes
+        notes = real.api.store.get("nodes", real.node)["metadata"].get("annotations") or {}
+        return notes.get(note, ""), node.marked, node.opened
+
+    cluster.cordon(real.node, "17-a")
+    assert shown() == ("17-a", True, False)
+    cluster.uncordon(real.node)
+    assert shown() == ("", False, False)
+    cluster.cordon(real.node, "17-b")
+    real.api.store.patch(real.api.store.resource("nodes"), ("", real.node), {"spec": {"taints": None}})
+    cluster.uncordon(real.node)
+    assert shown() == ("17-b", False, True)
+    cluster.forget_opened(real.node)
+    cluster.forget_opened(real.node)
+    assert shown() == ("", False, False)
+    assert sum(asked.method == "PATCH" for asked in real.api.requests) == 4
+
+
 @pytest.mark.parametrize("when", ["before our taint", "under our taint", "after it"])
 def test_a_cordon_of_somebody_elses_stays(real: Real, when: str) -> None:
     """Whenever an administrator cordons a node, it is cordoned after our taint came off: that is never ours."""

@@ -17,7 +17,6 @@ from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.records import flight_log
-from pilotlight.ports.clouds import OPEN
 from pilotlight.world.world_cluster import WorldCluster
 from pilotlight.world.world_pools import WorldPools
 
@@ -25,7 +24,7 @@ from pilotlight.world.world_pools import WorldPools
 class Unreached(WorldPools):
     """A cloud that does not answer before a call is let out."""
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Any = OPEN, token: str = "") -> PoolState:
+    def grow(self, pool: str, to: int, zone: str = "", **more: Any) -> PoolState:
         """Nothing was sent."""
         raise Unavailable("no connection")
 
@@ -74,10 +73,10 @@ def test_a_mark_whose_rescue_fails_fails_the_look_and_no_other_nodes_rescue() ->
     """Two nodes show that they go, and one cannot be closed: the tick comes again, and the other is dealt with."""
 
     class Unclosed(Showing):
-        def cordon(self, node: str) -> None:
+        def cordon(self, node: str, by: str = "") -> None:
             if node == "n1":
                 raise Unavailable("the API server does not answer")
-            super().cordon(node)
+            super().cordon(node, by)
 
     stage = Stage(
         pools={"pool": PoolPolicy(instance_type="one", max=3, capacity_type="spot")}, classes={"batch": RULES}

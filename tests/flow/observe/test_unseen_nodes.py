@@ -46,9 +46,9 @@ class NamedOtherwise(WorldCluster):
         """The pods on the node of that name."""
         return super().bound_pods(_instance(node))
 
-    def cordon(self, node: str) -> None:
+    def cordon(self, node: str, by: str = "") -> None:
         """By the node's name."""
-        super().cordon(_instance(node))
+        super().cordon(_instance(node), by)
 
     def uncordon(self, node: str) -> None:
         """By the node's name."""

@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from msgspec.structs import replace as replace_struct
 from stage import Stage
 
 from pilotlight.errors import BadRequest, Busy, Unsure
 from pilotlight.facts.decisions import CallStep, Plan, Record
+from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import brake_records, call_steps, lease, ledger, node_marks
@@ -24,18 +27,18 @@ class Cloud(WorldPools):
         self.sent: list[str] = []
         self.tokens: list[str] = []
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = ""):  # type: ignore[no-untyped-def]
+    def grow(self, pool: str, to: int, zone: str = "", *, token: str = "", **more: Any) -> PoolState:
         """Grow, or lose the answer."""
         self.sent.append(f"grow {pool} to {to}")
         self.tokens.append(token)
         if self.grows:
             self.grows -= 1
             if self.made:
-                super().grow(pool, to, zone, gate=gate, token=token)
+                super().grow(pool, to, zone, **more)
             else:
-                gate()
+                more["gate"](to)
             raise Unsure("the answer is lost")
-        return super().grow(pool, to, zone, gate=gate, token=token)
+        return super().grow(pool, to, zone, **more)
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         """Release, or lose the answer."""
@@ -126,10 +129,10 @@ def test_a_hand_that_raises_a_pool_is_not_taken_for_a_call_that_may_still_land()
 class Raised(WorldPools):
     """A cloud where a person raises each pool just before our call."""
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = ""):  # type: ignore[no-untyped-def]
+    def grow(self, pool: str, to: int, zone: str = "", *, token: str = "", **more: Any) -> PoolState:
         """It is that large already."""
         self._world.launch(pool)
-        return super().grow(pool, to, zone, gate=gate, token=token)
+        return super().grow(pool, to, zone, **more)
 
 
 def test_a_pool_that_was_raised_meanwhile_is_not_said_to_be_asked() -> None:
@@ -289,7 +292,7 @@ def test_time_since_an_earlier_check_of_the_same_call_counts() -> None:
     stage = Stage()
     (sending,) = call_steps.write_planned(stage.deps, recorded(stage))
     with pytest.raises(call_steps.Stalled):
-        sending.gate(lambda: 2.0)
+        sending.gate(ran=lambda: 2.0)
     assert (sending.let_out, sending.step.state) == (False, "revoked")
 
 
@@ -300,8 +303,29 @@ def test_a_release_that_may_still_land_is_not_revoked_by_the_one_who_sends_it_ag
     first.gate()
     (again,) = call_steps.taken_over(stage.deps, recorded(stage))
     with pytest.raises(call_steps.Stalled):
-        again.gate(lambda: 600.0)
+        again.gate(ran=lambda: 600.0)
     assert again.step.state == "sent"
+
+
+@pytest.mark.parametrize(
+    ("pool", "asked", "beyond"), [("one", 3, 2), ("one", 2, 3), ("eight", 2, 2)], ids=["it came", "it did not", "other"]
+)
+def test_a_lost_purchase_comes_beyond_what_a_later_one_made_of_a_smaller_pool(
+    pool: str, asked: int, beyond: int
+) -> None:
+    """It was to make the pool two nodes; one that found two, another pool's, or one that was refused moves nothing."""
+    stage = Stage()
+    made = (("1", "one", 2), ("2", pool, 3))
+    steps = [CallStep(n=0, call="grow", pool=of, target="o", to=to) for _, of, to in made]
+    records = [
+        replace_struct(recorded(stage), id=id, steps=(step,)) for (id, *_), step in zip(made, steps, strict=True)
+    ]
+    ((lost,), (later,)) = (call_steps.write_planned(stage.deps, record) for record in records)
+    lost.gate(2)
+    later.gate(asked)
+    lost.comes_beyond(later.step, 0)
+    lost.comes_beyond(later.step, 1)
+    assert (lost.step.to, later.step.to) == (beyond, asked)
 
 
 def test_a_call_starts_only_where_the_lease_outlasts_it() -> None:

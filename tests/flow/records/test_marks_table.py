@@ -8,11 +8,9 @@ from stage import Stage
 from state_tables import differing, line, minutes, states
 
 from pilotlight.errors import PilotlightError, Unavailable
-from pilotlight.facts.decisions import CallStep, Plan, Record
 from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.flow.records import node_marks
 from pilotlight.state_schema.cluster_records import NODE_MARK, NodeMark, Ownership
-from pilotlight.state_schema.decision_records import DECISION
 from pilotlight.state_schema.instance_records import RESCUE
 
 OWNER: tuple[Any, ...] = (None, -1, -0.4, -0.5, -20)
@@ -29,11 +27,11 @@ CHOICES: dict[str, Any] = {
     "person": (None, -1),
     "person until": (1, 0, -1, None),
     "shown": (True, False),
+    "noted": (True, False),
     "there": (True, True, True, False),
     "leaving": (False, True),
     "by": ("d2", "d1", "d3", ""),
     "down": (False, False, True),
-    "filed": ("revoked", "", "done", "revoked n9", "grow"),
 }
 
 
@@ -52,15 +50,6 @@ def _owners(state: dict[str, Any], now: Any) -> dict[Any, Ownership]:
             doubted=name == "rescue" and state["doubted"],
         )
     return out
-
-
-def _decision(words: str, node: str, now: Any) -> Record:
-    """A decision with a release of the node, or of another, that ended so; or with a purchase instead."""
-    ended, _, other = words.partition(" ")
-    call: Any = "grow" if ended == "grow" else "release"
-    state: Any = "revoked" if ended == "grow" else ended
-    step = CallStep(n=0, call=call, pool="one", target=other or node, count=1, state=state)
-    return Record(id="d2", cluster="c", flow="f", trigger="t", at=now, status="closed", plan=Plan(), steps=(step,))
 
 
 def _after(stage: Stage, node: str, now: Any) -> str:
@@ -91,10 +80,11 @@ def test_what_becomes_of_marks_is_that_of_the_table() -> None:
         if state["rescued"]:
             own = Interruption(cluster="c", instance=node, node=node, kind="lifecycle", received_at=now, begin=now)
             RESCUE.put(stage.deps.state, f"c/{node}", own)
-        DECISION.delete(stage.deps.state, "c/d2")
-        if state["filed"]:
-            DECISION.put(stage.deps.state, "c/d2", _decision(state["filed"], node, now))
-        stage.world.cordon(node, on=state["shown"])
+        stage.world.cordon(node, on=False)
+        stage.world.forget_opened(node)
+        stage.world.cordon(node, by="d2" if state["noted"] else "")
+        if not state["shown"]:
+            stage.world.open_by_hand(node)
         seen = [each for each in stage.deps.cluster.observe().nodes if state["there"]]
         fields = {name: getattr(each, name) for each in seen for name in each.__struct_fields__}
         nodes = [type(each)(**fields | {"created_at": now + timedelta(minutes=state["born"])}) for each in seen]

@@ -49,7 +49,7 @@ def test_a_person_who_opens_a_node_cancels_its_release_for_an_hour() -> None:
     """It stays, people are told once, and after the hour it is judged like any idle node."""
     stage, node = lit()
     node_marks.hold(stage.deps, node, "release", "idle", by="1")
-    stage.deps.cluster.uncordon(node)
+    stage.world.open_by_hand(node)
     stage.minutes(50)
     assert list(stage.world.nodes) == [node]
     assert not closed(stage, node)
@@ -62,7 +62,7 @@ def test_what_a_budget_keeps_closed_is_closed_again() -> None:
     """Only a release is a person's to cancel: money that is not there stays not there."""
     stage, node = lit()
     node_marks.hold(stage.deps, node, "budget", "no room")
-    stage.deps.cluster.uncordon(node)
+    stage.world.open_by_hand(node)
     stage.wait(MINUTE)
     node_marks.settle(stage.deps, stage.deps.cluster.observe().nodes, (), stage.deps.now())
     assert closed(stage, node)
@@ -182,7 +182,7 @@ def test_that_a_person_opened_a_node_is_said_by_one_look() -> None:
     """Later looks know that it rests, and until when."""
     stage, node = lit()
     node_marks.hold(stage.deps, node, "release", "idle", by="1")
-    stage.deps.cluster.uncordon(node)
+    stage.world.open_by_hand(node)
     stage.wait(MINUTE)
     rests, told = settled(stage)
     assert (list(rests), told) == ([node], ["opened-by-hand"])

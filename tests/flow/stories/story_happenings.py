@@ -191,9 +191,10 @@ def _person(on: Any) -> None:
     if act in ("shut", "open") and on.world.nodes:
         joined = [name for name in sorted(on.world.nodes) if on.world.nodes[name].joined]
         for node in joined[: on.draw.randint(1, 3)]:
-            on.world.cordon_by_hand(node, on=act == "shut")
-            if act == "open":
-                on.world.cordon(node, on=False)
+            if act == "shut":
+                on.world.cordon_by_hand(node)
+            else:
+                on.world.open_by_hand(node)
     elif act == "pause":
         brake_records.pause(on.store, "c", on.draw.choice(("*", "one", "spot")), "a person said so", now)
     elif act == "resume":

@@ -157,6 +157,6 @@ def _met(name: str) -> Any:
     return call
 
 
-for _name in ("observe", "cordon", "uncordon", "name_home", "tolerate", "open", "bound", "drain", "evict", "delete",
-              "tell"):  # fmt: skip
+for _name in ("observe", "cordon", "uncordon", "forget_opened", "name_home", "tolerate", "open", "bound", "drain",
+              "evict", "delete", "tell"):  # fmt: skip
     setattr(Cluster, _name, _met(_name))

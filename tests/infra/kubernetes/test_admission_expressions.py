@@ -19,7 +19,7 @@ NODE = {
 NEW = {**OURS, "key": "pilotlight.dev/home", "value": "new"}
 HOME = {**NEW, "value": "17-a-0-3"}
 TEAM = {"key": "team", "effect": "NoSchedule"}
-OPT_IN = "pilotlight.dev/annotate"
+OPT_IN, CLOSED_BY = "pilotlight.dev/annotate", "pilotlight.dev/closed-by"
 POD = {
     "metadata": {"name": "p", "annotations": {"pilotlight.dev/annotate": "true", "owner": "me"}},
     "spec": {"containers": [{"name": "c"}]},
@@ -51,7 +51,10 @@ def refused(policy: str, before: Json, change: Change, pools: tuple[str, ...] = 
         pytest.param(lambda n: n["spec"].update(podCIDRs=["10.0.0.0/24"]), "of a node's spec", id="its addresses"),
         pytest.param(lambda n: n["metadata"]["labels"].update(gpu="free"), "labels", id="a label"),
         pytest.param(lambda n: n["metadata"].update(labels={}), "labels", id="no label left"),
-        pytest.param(lambda n: n["metadata"]["annotations"].clear(), "annotations", id="an annotation"),
+        pytest.param(lambda n: n["metadata"]["annotations"].clear(), "no annotation", id="an annotation"),
+        pytest.param(lambda n: n["metadata"]["annotations"].update(a="c"), "no annotation", id="one, changed"),
+        pytest.param(lambda n: n["metadata"]["annotations"].update(c="d"), "no annotation", id="another one"),
+        pytest.param(lambda n: _close(n), "", id="our taint, and by whom"),
         pytest.param(lambda n: n["metadata"].update(finalizers=["x"]), "finalizers", id="a finalizer"),
     ],
 )
@@ -136,6 +139,30 @@ def test_each_of_our_taints_comes_off_anywhere(taints: list[Json]) -> None:
     assert not refused("nodes", kept, lambda node: node.update(spec={"taints": taints}), pools=())
     born = {"metadata": NODE["metadata"], "spec": {"taints": [NEW]}}
     assert refused("nodes", born, lambda node: node.update(spec={"taints": [HOME]}), pools=())
+
+
+def test_who_closed_a_node_is_noted_in_listed_pools_and_comes_off_anywhere() -> None:
+    """As our taint: on a node of another pool it is neither written nor changed."""
+    noted = copy.deepcopy(NODE)
+    _note(noted)
+    other = "This node is in no pool that the admission policy pilotlight-nodes lists."
+    for before, change, pools, said in (
+        (NODE, _note, ("t4",), []),
+        (NODE, _note, (), [other]),
+        (noted, lambda node: node["metadata"]["annotations"].pop(CLOSED_BY), (), []),
+        (noted, lambda node: node["metadata"]["annotations"].update({CLOSED_BY: "17-b"}), (), [other]),
+        (noted, lambda node: node["metadata"]["annotations"].update({CLOSED_BY: "17-b"}), ("t4",), []),
+    ):
+        assert refused("nodes", before, change, pools=pools) == said
+
+
+def _note(node: Json) -> None:
+    node["metadata"]["annotations"][CLOSED_BY] = "17-a"
+
+
+def _close(node: Json) -> None:
+    _mark(node)
+    _note(node)
 
 
 def _mark(node: Json) -> None:

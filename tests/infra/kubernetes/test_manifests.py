@@ -17,7 +17,7 @@ from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import Delivery, decode
 from pilotlight.codec.kubernetes.nodes.gpu_models import POOL_LABELS
-from pilotlight.facts.labels import DRAINING, EVICTS, HOME
+from pilotlight.facts.labels import CLOSED_BY, DRAINING, EVICTS, HOME
 from pilotlight.flow.cycle.planning import dry_run
 from pilotlight.ports.seams import Seams
 from pilotlight.settings import Settings
@@ -108,9 +108,9 @@ def test_the_base_neither_reads_secrets_nor_touches_pods() -> None:
 
 
 def test_the_admission_policy_speaks_of_our_taint_and_pools() -> None:
-    """The taint is the one the code uses, and the labels that name a pool are those the codec reads, in its order."""
+    """Taints and annotation are those the code uses; labels that name a pool those the codec reads, in its order."""
     text = (HERE / "admission" / "nodes.yaml").read_text("utf-8")
-    assert set(re.findall(r"pilotlight\.dev/\w+", text)) == {DRAINING, HOME, POOL_LABELS[0]}
+    assert set(re.findall(r"pilotlight\.dev/[\w-]+", text)) == {DRAINING, HOME, CLOSED_BY, POOL_LABELS[0]}
     policy = next(o for o in objects(HERE / "admission" / "nodes.yaml") if o["kind"] == "ValidatingAdmissionPolicy")
     keys = next(v["expression"] for v in policy["spec"]["variables"] if v["name"] == "poolKeys")
     assert tuple(re.findall(r"'([^']+)'", keys)) == POOL_LABELS

@@ -70,7 +70,7 @@ def test_our_taint_is_let_through(acting: tuple[Site, Api]) -> None:
     node = site.node("lit")
     path = f"{CORE}/nodes/{node}"
     before = site.admin.get(path, ANY)["spec"].get("taints", [])
-    writes.cordon(account, node)
+    writes.cordon(account, node, "17-a")
     spec = site.admin.get(path, ANY)["spec"]
     assert (spec.get("unschedulable"), OURS in spec["taints"]) == (None, True)
     writes.uncordon(account, node)

@@ -27,11 +27,14 @@ class ServedCluster:
     def observe(self) -> ClusterView:
         return _view.decode(self._client.call("cluster/observe"))
 
-    def cordon(self, node: str) -> None:
-        self._client.call("cluster/cordon", node=node)
+    def cordon(self, node: str, by: str = "") -> None:
+        self._client.call("cluster/cordon", node=node, by=by)
 
     def uncordon(self, node: str) -> None:
         self._client.call("cluster/uncordon", node=node)
+
+    def forget_opened(self, node: str) -> None:
+        self._client.call("cluster/forget_opened", node=node)
 
     def open(self, node: str) -> None:
         self._client.call("cluster/open", node=node)

@@ -7,7 +7,7 @@ from typing import NoReturn
 from pilotlight.errors import Forbidden
 from pilotlight.facts.capacity import BoundPod, ClusterView
 from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
-from pilotlight.ports.clouds import OPEN, Gate
+from pilotlight.ports.clouds import OPEN, UNBOUNDED, Gate, SizeGate
 from pilotlight.ports.cluster import Cluster
 from pilotlight.units import Seconds
 
@@ -27,11 +27,14 @@ class AdvisedCluster:
     def bound_pods(self, node: str) -> Sequence[BoundPod]:
         return self._cluster.bound_pods(node)
 
-    def cordon(self, node: str) -> None:
+    def cordon(self, node: str, by: str = "") -> None:
         _refuse(f"cordon {node}")
 
     def uncordon(self, node: str) -> None:
         _refuse(f"uncordon {node}")
+
+    def forget_opened(self, node: str) -> None:
+        _refuse(f"take our mark off {node}")
 
     def open(self, node: str) -> None:
         _refuse(f"open {node}")
@@ -74,7 +77,9 @@ class AdvisorPools:
     def instance(self, pool: str, instance: str) -> InstanceState | None:
         return None
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
+    def grow(
+        self, pool: str, to: int, zone: str = "", *, gate: SizeGate = OPEN, token: str = "", most: int = UNBOUNDED
+    ) -> PoolState:
         _refuse(f"grow pool {pool} to {to}")
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:

@@ -9,6 +9,7 @@ it is there, and one that is gone was refused. Where Karpenter is silent one tha
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from threading import Lock
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -31,7 +32,7 @@ from pilotlight.facts.nodes.pool_state import (
     Reason,
 )
 from pilotlight.facts.policy import PoolPolicy
-from pilotlight.ports.clouds import OPEN, Gate, KubernetesApi
+from pilotlight.ports.clouds import OPEN, UNBOUNDED, Gate, KubernetesApi, SizeGate
 
 GROUP = "/apis/karpenter.sh/v1"
 EVENTS = "/api/v1/namespaces/default/events"
@@ -82,7 +83,7 @@ class KarpenterPools:
         return InstanceState(there=True, created_at=claim.billed_from, going=goes, runs=joined and not goes)
 
     def grow(
-        self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "", most: int | None = None
+        self, pool: str, to: int, zone: str = "", *, gate: SizeGate = OPEN, token: str = "", most: int = UNBOUNDED
     ) -> PoolState:
         with self._lock:
             found = self._node_pools().get(pool) if pool in self._pools else None
@@ -99,12 +100,12 @@ class KarpenterPools:
                 raise BadRequest(no)
             if found.unready:
                 raise Denied(f"NodePool {self._called(pool)}: {found.unready}"[:240])
-            has = size if most is None else max(size, to - most)
+            has = max(size, to - most)
             names = self._names(pool, token or str(uuid4()), range(has + 1, to + 1))
             for n, name in enumerate(names):
                 rules = self._pools[pool]
                 body = node_claim(found, self._called(pool), name, rules.instance_type, rules.capacity_type, zone)
-                self._create(body, gate if not n else OPEN, first=not n)
+                self._create(body, partial(gate, size + len(names)) if not n else OPEN, first=not n)
             return PoolState(
                 name=pool, desired=size + len(names), asked=tuple(AskedNode(name=name, zone=zone) for name in names)
             )

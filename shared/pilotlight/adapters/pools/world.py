@@ -1,13 +1,14 @@
 """The node pools of a served world."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import msgspec
 
 from pilotlight import typed_json
 from pilotlight.adapters.world_client import WorldClient
 from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
-from pilotlight.ports.clouds import OPEN, Gate
+from pilotlight.ports.clouds import OPEN, UNBOUNDED, Gate, SizeGate
 
 _one = typed_json.decoder(PoolState)
 _seen: msgspec.json.Decoder[InstanceState | None] = typed_json.decoder(InstanceState | None)
@@ -28,11 +29,14 @@ class ServedPools:
     def instance(self, pool: str, instance: str) -> InstanceState | None:
         return _seen.decode(self._client.call("pools/instance", pool=pool, instance=instance))
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
+    def grow(
+        self, pool: str, to: int, zone: str = "", *, gate: SizeGate = OPEN, token: str = "", most: int = UNBOUNDED
+    ) -> PoolState:
         now = next((state for state in self.describe() if state.name == pool), None)
         if now is not None and now.desired >= to:
             return now
-        return _one.decode(self._client.change("pools/grow", gate, pool=pool, to=to, zone=zone))
+        to = min(to, (now.desired if now else 0) + most)
+        return _one.decode(self._client.change("pools/grow", partial(gate, to), pool=pool, to=to, zone=zone))
 
     def stop(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         seen = self.instance(pool, instance)

@@ -1,6 +1,5 @@
 """Carries out the steps of a decision: upward to at least a size, downward one named instance (``release``)."""
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
@@ -8,15 +7,15 @@ import msgspec
 
 from pilotlight.decide.limits.plan_brakes import remember_call
 from pilotlight.errors import Denied, NoCapacity, QuotaExceeded, Retry, Throttled, Unsure
-from pilotlight.facts.decisions import Buy, NodeVerdict, Record
-from pilotlight.facts.nodes.pool_state import InFlight, PoolState
+from pilotlight.facts.decisions import Buy, CallStep, NodeVerdict, Record
+from pilotlight.facts.nodes.pool_state import InFlight
 from pilotlight.flow.cycle.release import DRAIN_S, NodeRelease
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import brake_records, flight_log, ledger, memory_updates
 from pilotlight.flow.records.call_steps import Overtaken, Sending
 from pilotlight.flow.records.lease import Lease
-from pilotlight.ports.clouds import CALL_S, NamingPools
+from pilotlight.ports.clouds import CALL_S
 from pilotlight.ports.state import CountsOperations
 from pilotlight.units import Seconds
 
@@ -46,7 +45,6 @@ class Act:
         self.memory, self.tally = snapshot.memory, snapshot.memory.tally
         self.ran, self.lost = ran, lost
         self.flapping: list[str] = []
-        self.short: Counter[str] = Counter()
         self.unfinished = self.elsewhere = False
 
     def make_calls(self) -> Record:
@@ -123,10 +121,7 @@ class Act:
             self.memory = remember_call(self.memory, call, nodes, self.record.at, limits)
 
     def _grow(self, buy: Buy, sending: Sending) -> None:
-        """Raise a pool. The ledger entry is written first: a crash in between leaves a promise, not a second buy.
-
-        What an earlier call on this pool did not get is not asked for again.
-        """
+        """Raise a pool. The ledger entry is written first: a crash in between leaves a promise, not a second buy."""
         deps, n = self.deps, sending.step.n
         refused = ""
         if deps.policy.budgets:
@@ -140,10 +135,11 @@ class Act:
         key = flight_log.flight_name(deps.name, self.record.id, n)
         entry = self._entry(buy, n)
         flight_log.write_flight(deps.state, key, entry)
-        to = sending.step.to - self.short[buy.pool]
-        sending.step = msgspec.structs.replace(sending.step, to=to)
         try:
-            grown = self._raise(buy, to, sending)
+            most = sending.step.count  # No more than dollars are held for, however much went since the look.
+            grown = deps.pools.grow(
+                buy.pool, sending.step.to, buy.zone, gate=sending.gate, token=sending.name, most=most
+            )
         except Denied as no:
             self._denied(buy, sending, key, entry, no)
             return
@@ -152,12 +148,14 @@ class Act:
         except Retry as no:
             if not (sending.let_out and isinstance(no, Unsure)):
                 flight_log.forget_flight(deps.state, key)
-            if sending.let_out and not isinstance(no, Unsure):
-                self._not_made(buy, sending, no)
+            if sending.let_out:
+                self._unanswered(buy, sending, no)
             raise
         if not sending.let_out:
             sending.end("done", code="there", note=THERE)
             return
+        to = sending.step.to
+        self._move_lost(sending.step, sending.step.count)
         if grown.asked:
             self.memory = memory_updates.note_asked(self.memory, buy.pool, grown.asked, self.snapshot.now)
         self.memory, trips = memory_updates.note_growth(self.memory, buy, to, self.snapshot.now)
@@ -169,13 +167,10 @@ class Act:
         self.tally = memory_updates.count_waits(self.tally, pending, buy.demands, now, sending.step.sent_at)
         sending.end("done")
 
-    def _raise(self, buy: Buy, to: int, sending: Sending) -> PoolState:
-        """Where nodes are named no more are asked for than dollars are held for, however much went since the look."""
-        pools = self.deps.pools
-        if isinstance(pools, NamingPools):
-            most = sending.step.count
-            return pools.grow(buy.pool, to, buy.zone, gate=sending.gate, token=sending.name, most=most)
-        return pools.grow(buy.pool, to, buy.zone, gate=sending.gate, token=sending.name)
+    def _move_lost(self, step: CallStep, came: int) -> None:
+        """Purchases whose answers are lost, and that had not come when this one was sent, come beyond it."""
+        for purchase in self.lost:
+            purchase.comes_beyond(step, came)
 
     def _asked(self, buy: Buy, *, served: bool) -> None:
         """Learn whether a zone had spot."""
@@ -220,7 +215,7 @@ class Act:
         size = next((p.desired for p in deps.pools.describe() if p.name == buy.pool), 0)
         self.memory = memory_updates.note_size(self.memory, buy.pool, size)
         came = max(0, min(step.count, step.count - (step.to - size)))
-        self.short[buy.pool] += step.count - came
+        self._move_lost(step, came)
         if came:
             flight_log.write_flight(
                 deps.state, key, self._broken(msgspec.structs.replace(entry, count=came), buy.gangs)
@@ -230,8 +225,11 @@ class Act:
         self._break(buy.gangs)
         sending.end("denied", code="refused", note=f"{type(no).__name__}: {no}", count=came)
 
-    def _not_made(self, buy: Buy, sending: Sending, no: Retry) -> None:
-        """Its cloud says "not now", or was not reached: that is no lost answer, and nothing is waited for."""
+    def _unanswered(self, buy: Buy, sending: Sending, no: Retry) -> None:
+        """Its answer is lost, or its cloud says "not now" or was not reached: then nothing is waited for."""
+        if isinstance(no, Unsure):
+            self._move_lost(sending.step, sending.step.count)
+            return
         now = self.snapshot.now
         self.tally = self.tally.count_refusal(type(no).__name__)
         self.memory = memory_updates.note_not_made(self.memory, buy.offering, str(no), now)

@@ -249,8 +249,7 @@ def _settle_release(deps: Deps, snapshot: Snapshot, record: Record, sending: Sen
             for purchase in lost:
                 purchase.one_less(sending.step)
             return
-        opened = {node.name for node in snapshot.view.nodes if not node.marked}
-        if there and isinstance(verdict, NodeVerdict) and not (verdict.forced or _opened(record, step, opened)):
+        if there and isinstance(verdict, NodeVerdict) and not verdict.forced:
             node_marks.lift(deps, step.target, "release", by=record.id)
         sending.end("unknown", code="late", note=f"{said}, and the node is still there", count=0)
 

@@ -105,7 +105,7 @@ class NodeRelease:
         """
         ran = self.deps.clock.stopwatch()
         self._see_that_it_is_empty()
-        self.sending.gate(ran)
+        self.sending.gate(ran=ran)
 
     def _see_that_it_is_empty(self) -> None:
         """Raises ``Occupied``. An instance that was no node at the look may have become one since."""

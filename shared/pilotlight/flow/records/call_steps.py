@@ -59,15 +59,17 @@ class Sending:
         self.stays = False
         """Whether its node stays after all: a plan for a cluster without that node is out of date."""
 
-    def gate(self, ran: Callable[[], Seconds] | None = None) -> None:
+    def gate(self, size: int = 0, ran: Callable[[], Seconds] | None = None) -> None:
         """Set it to sent, and see that no time has passed: what comes next is the first byte of the request.
 
-        ``ran`` is a stopwatch that was started at an earlier check of the same call. Raises ``Busy`` where another
-        worker has revoked it, ``Paused`` where a person paused it, and ``Stalled``: nothing was sent.
+        ``size`` is what a purchase asks for: less than was planned where nodes left since the look, or one whose answer
+        was lost has not come. ``ran`` is a stopwatch of an earlier check of the same call. Raises ``Busy`` where
+        another worker has revoked it, ``Paused`` where a person paused it, and ``Stalled``: nothing was sent.
         """
         ran = ran or self._deps.clock.stopwatch()
         self._see_that_it_may()
-        self._put(msgspec.structs.replace(self.step, state="sent", sent_at=self._deps.state.now(), note=""))
+        sent_at, to = self._deps.state.now(), size or self.step.to
+        self._put(msgspec.structs.replace(self.step, state="sent", sent_at=sent_at, to=to, note=""))
         if ran() >= AT_ONCE_S:
             if not self.sent_before:  # An earlier request for it may still land.
                 self.end("revoked", code="failed", note="its worker stood still before the call")
@@ -95,6 +97,12 @@ class Sending:
         sent = self.step.sent_at
         if gone.pool == self.step.pool and sent is not None and gone.sent_at is not None and gone.sent_at >= sent:
             self._put(msgspec.structs.replace(self.step, to=self.step.to - 1))
+
+    def comes_beyond(self, later: CallStep, came: int) -> None:
+        """A later purchase, of which so many ``came``, found its pool smaller than this one was to make it: what comes
+        of this one adds to that."""
+        if later.pool == self.step.pool and self.step.to > later.to - later.count and came:
+            self._put(msgspec.structs.replace(self.step, to=self.step.to + came))
 
     def note_unsent(self) -> None:
         """Note that the second sending did not happen: the first request may still land for as long as before."""

@@ -12,7 +12,6 @@ from pilotlight.facts.capacity import Node
 from pilotlight.facts.labels import CORDONED
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.records import ledger
 from pilotlight.flow.records.lease import LOST
 from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.cluster_records import NODE_MARK, MarkOwner, NodeMark, Ownership
@@ -54,7 +53,7 @@ def hold(
         }
         if owners == mark.owners or _put(deps, NodeMark(node=node, owners=owners), version):
             break
-    deps.cluster.cordon(node)
+    deps.cluster.cordon(node, by if owner == "release" else "")
     if owner not in mark.owners and owner != "release":  # What came of that is told when it is known.
         deps.tell("", node, CORDONED, f"Pilotlight lets no new pods onto it: {why}", owner)
 
@@ -147,11 +146,14 @@ def settle(
     rests: dict[str, datetime] = {}
     findings: list[Finding] = []
     for node in nodes:
-        mark = known.pop(deps.known_as(node.name), None)
-        if mark is None:
+        name = deps.known_as(node.name)
+        mark = known.pop(name, None)
+        if mark is None and not node.opened:
             if node.marked and node.name not in leaving:
                 open_node(deps, node.name)
-        elif mark.node in late:
+            continue
+        mark = mark or NodeMark(node=name, owners={})
+        if mark.node in late:
             lift(deps, node.name, "rescue")
         elif (release := mark.owners.get("release")) is not None and release.given_back:
             if _back(release, node, now, ending):
@@ -174,11 +176,10 @@ def _settle_ours(
     """Settle the mark of a node that was not given back: until when it rests, and what people should know."""
     told: list[Finding] = []
     release = mark.owners.get("release")
-    if release is not None and not node.marked and _settled(mark, now) and _called_off(deps, mark, release):
-        lift(deps, node.name, "release", by=release.by)
-    elif mark.is_closed and not node.marked and _settled(mark, now):
-        mark = _opened_by_hand(deps, mark, now)
-        told += [_told(node.name)] if "person" in mark.owners else []
+    if node.opened:
+        mark, told = _opened_by_hand(deps, mark, node, now)
+    elif not node.marked and _settled(mark, now):
+        _not_closed(deps, mark)
     elif release is not None and node.name not in leaving and _over(release, now):
         lift(deps, node.name, "release", by=release.by)
     person = mark.owners.get("person")
@@ -198,26 +199,29 @@ def _late(deps: Deps, marks: Iterable[NodeMark], now: datetime) -> set[str]:
     return held - {entry.value.node for entry in RESCUE.scan(deps.state, f"{deps.name}/")}
 
 
-def _called_off(deps: Deps, mark: NodeMark, release: Ownership) -> bool:
-    """True where a worker that stood still wrote its mark once its release was called off, and died before it closed
-    the node: then no person opened it."""
-    record = ledger.filed_decision(deps.state, deps.name, release.by) if release.by else None
-    steps = record.steps if record is not None else ()
-    return any((s.call, s.target, s.state) == ("release", mark.node, "revoked") for s in steps)
-
-
-def _opened_by_hand(deps: Deps, mark: NodeMark, now: datetime) -> NodeMark:
+def _opened_by_hand(deps: Deps, mark: NodeMark, node: Node, now: datetime) -> tuple[NodeMark, list[Finding]]:
     """A release is off for an hour; what else keeps the node closed closes it again."""
-    owners: dict[MarkOwner, Ownership] = {name: claim for name, claim in mark.owners.items() if name != "release"}
-    if "release" in mark.owners:
+    told: list[Finding] = []
+    if "release" in mark.owners or not mark.owners:
+        owners: dict[MarkOwner, Ownership] = {name: claim for name, claim in mark.owners.items() if name != "release"}
         owners["person"] = Ownership(why="opened while it was being given back", since=now, until=now + REST)
-    changed = NodeMark(node=mark.node, owners=owners)
-    if owners != mark.owners:
-        _, version = _read(deps, mark.node)
-        _put(deps, changed, version)
-    if changed.is_closed:
+        mark = NodeMark(node=mark.node, owners=owners)
+        _put(deps, mark, _read(deps, mark.node)[1])
+        told.append(_told(node.name))
+    if mark.is_closed:
         deps.cluster.cordon(mark.node)
-    return changed
+    else:
+        deps.cluster.forget_opened(mark.node)
+    return mark, told
+
+
+def _not_closed(deps: Deps, mark: NodeMark) -> None:
+    """A worker died before it closed a node: a release is off, and so is one that was called off meanwhile; what else
+    keeps the node closed closes it."""
+    if (release := mark.owners.get("release")) is not None:
+        lift(deps, mark.node, "release", by=release.by)
+    if any(owner not in ("release", "person") for owner in mark.owners):
+        deps.cluster.cordon(mark.node)
 
 
 def _told(node: str) -> Finding:

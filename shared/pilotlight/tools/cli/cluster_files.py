@@ -14,7 +14,7 @@ from pilotlight.errors import Reject
 from pilotlight.facts.capacity import BoundPod, ClusterView
 from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
 from pilotlight.facts.policy import Policy
-from pilotlight.ports.clouds import OPEN, Gate
+from pilotlight.ports.clouds import OPEN, UNBOUNDED, Gate, SizeGate
 from pilotlight.tools.cli.kubectl_lists import read_nodes, read_objects, read_pods
 from pilotlight.units import Seconds
 
@@ -53,11 +53,14 @@ class FileCluster:
     def bound_pods(self, node: str) -> Sequence[BoundPod]:
         return next((n.pods for n in self.observe().nodes if n.name == node), ())
 
-    def cordon(self, node: str) -> None:
+    def cordon(self, node: str, by: str = "") -> None:
         raise _untouchable("cordon", node)
 
     def uncordon(self, node: str) -> None:
         raise _untouchable("uncordon", node)
+
+    def forget_opened(self, node: str) -> None:
+        raise _untouchable("take our mark off", node)
 
     def open(self, node: str) -> None:
         raise _untouchable("open", node)
@@ -99,7 +102,9 @@ class FilePools:
     def instance(self, pool: str, instance: str) -> InstanceState | None:
         return None
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
+    def grow(
+        self, pool: str, to: int, zone: str = "", *, gate: SizeGate = OPEN, token: str = "", most: int = UNBOUNDED
+    ) -> PoolState:
         raise _untouchable("grow", f"pool {pool}")
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:

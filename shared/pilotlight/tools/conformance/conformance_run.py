@@ -200,7 +200,7 @@ class Run(Sandbox):
         return instance
 
     def _stopped(self) -> str:
-        def no() -> NoReturn:
+        def no(size: int) -> NoReturn:
             raise Conflict("stopped")
 
         with _expected(Conflict):
@@ -274,4 +274,4 @@ def die(cluster: str, pool: str, to: str, zone: str) -> None:
     from pilotlight.wiring import App
 
     site = App(deployed_settings()).for_cluster(cluster)
-    site.deps.pools.grow(pool, int(to), zone, gate=lambda: os._exit(KILLED), token=f"died/{time.time_ns()}")
+    site.deps.pools.grow(pool, int(to), zone, gate=lambda size: os._exit(KILLED), token=f"died/{time.time_ns()}")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from pilotlight.errors import BadInput, Failed, PilotlightError
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.flow.deps import Deps
-from pilotlight.ports.clouds import Gate
 from pilotlight.units import Seconds
 
 if TYPE_CHECKING:
@@ -51,10 +50,10 @@ class Sandbox:
         gate = self._sent(f"grow {self.pool} to {self.size + 1}")
         self.deps.pools.grow(self.pool, self.size + 1, self._zone, gate=gate, token=token)
 
-    def _sent(self, call: str) -> Gate:
+    def _sent(self, call: str) -> Callable[..., None]:
         """A gate that writes down what it lets out."""
 
-        def gate() -> None:
+        def gate(size: int = 0) -> None:
             self.gates += 1
             self.calls.append(call)
 

@@ -21,6 +21,7 @@ from pilotlight.codec.kubernetes.pages import listing
 from pilotlight.codec.kubernetes.pods.pods import is_mirror
 from pilotlight.codec.kubernetes.typed_objects import KubeNode, Pod, Wire
 from pilotlight.errors import BadRequest, Busy, Forbidden, PilotlightError
+from pilotlight.facts.labels import CLOSED_BY
 from pilotlight.tools.checkup.rights import ACCOUNT, EVICTION_LIMIT, LIMIT, POD_LIMIT
 from pilotlight.tools.checkup.survey_facts import Limit, Trial
 from pilotlight.tools.install.admission_policy import names_of
@@ -173,7 +174,7 @@ def _names(node: KubeNode) -> set[str]:
 
 def _marked(api: Api, node: KubeNode) -> dict[str, Any]:
     marks = api.get(f"{NODES}/{quote(node.metadata.name)}", writes.MARKS)
-    return {"spec": {"taints": writes.with_ours(marks)}}
+    return {"metadata": {"annotations": {CLOSED_BY: "dry-run"}}, "spec": {"taints": writes.with_ours(marks)}}
 
 
 def _patch(api: Api, path: str, change: dict[str, Any]) -> None:

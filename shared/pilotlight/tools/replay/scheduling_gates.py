@@ -29,11 +29,14 @@ class GatedCluster:
         gated = tuple(d for demands in self.gated.values() for d in demands)
         return msgspec.structs.replace(view, pending=(*view.pending, *gated))
 
-    def cordon(self, node: str) -> None:
-        self._cluster.cordon(node)
+    def cordon(self, node: str, by: str = "") -> None:
+        self._cluster.cordon(node, by)
 
     def uncordon(self, node: str) -> None:
         self._cluster.uncordon(node)
+
+    def forget_opened(self, node: str) -> None:
+        self._cluster.forget_opened(node)
 
     def open(self, node: str) -> None:
         self._cluster.open(node)

@@ -23,6 +23,12 @@ class OfNode(_Call, frozen=True, kw_only=True):
     node: str
 
 
+class Cordon(OfNode, frozen=True, kw_only=True):
+    """A node to close, by a decision."""
+
+    by: str = ""
+
+
 class NameHome(OfNode, frozen=True, kw_only=True):
     """A node that gets a home."""
 
@@ -122,8 +128,9 @@ class Release(_Call, frozen=True, kw_only=True):
 
 CALLS: Mapping[str, type[_Call]] = {
     "cluster/observe": Nothing,
-    "cluster/cordon": OfNode,
+    "cluster/cordon": Cordon,
     "cluster/uncordon": OfNode,
+    "cluster/forget_opened": OfNode,
     "cluster/open": OfNode,
     "cluster/name_home": NameHome,
     "cluster/tolerate": Tolerate,

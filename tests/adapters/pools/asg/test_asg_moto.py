@@ -62,7 +62,7 @@ def test_what_moto_refuses_is_our_error(here: Here) -> None:
 def test_a_gate_that_raises_changes_nothing(here: Here) -> None:
     """Neither a launch nor a release is sent."""
 
-    def no() -> None:
+    def no(size: int = 0) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

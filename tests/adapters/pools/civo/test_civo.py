@@ -204,7 +204,7 @@ def test_a_change_is_sent_once_right_after_its_gate(here: Account, change: str, 
     at_gate: list[int] = []
     before = len(here.civo.calls)
 
-    def gate() -> None:
+    def gate(size: int = 0) -> None:
         at_gate.append(len(here.civo.calls) - before)
 
     if change == "grow":

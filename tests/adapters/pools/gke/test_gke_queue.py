@@ -15,7 +15,6 @@ from small_cloud import world
 from pilotlight.adapters.pools.gke import google_rest
 from pilotlight.errors import BadRequest, Busy, Conflict, Forbidden, PilotlightError, QuotaExceeded, Unavailable, Unsure
 from pilotlight.facts.nodes.pool_state import InstanceState
-from pilotlight.ports.clouds import Gate
 
 
 @pytest.fixture
@@ -90,12 +89,11 @@ def test_a_conflict_is_the_steps_own_request_or_none_at_all(here: QueueSite) -> 
 def test_the_gate_stands_before_the_request(here: QueueSite) -> None:
     """What it raises passes, and nothing is asked for."""
 
-    def shut() -> None:
+    def shut(size: int) -> None:
         raise Busy("not now")
 
-    gate: Gate = shut
     with pytest.raises(Busy, match="not now"):
-        here.pools.grow("one", 2, gate=gate, token="step-1")
+        here.pools.grow("one", 2, gate=shut, token="step-1")
     assert here.requests() == []
 
 

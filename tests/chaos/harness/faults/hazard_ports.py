@@ -13,7 +13,7 @@ from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.messages import Alert, Outgoing
 from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
 from pilotlight.facts.workload import PodDemand
-from pilotlight.ports.clouds import OPEN, Gate
+from pilotlight.ports.clouds import OPEN, UNBOUNDED, Gate, SizeGate
 from pilotlight.ports.cluster import Cluster
 from pilotlight.ports.state import Page, State, Stored
 from pilotlight.units import Seconds
@@ -173,8 +173,10 @@ class HazardPools:
         # Asked beside the worker: no turn of its own.
         return None if self._silent else self._pools.instance(pool, instance)
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
-        decision = self._invariants.purchases.decided(self._call.worker)
+    def grow(
+        self, pool: str, to: int, zone: str = "", *, gate: SizeGate = OPEN, token: str = "", most: int = UNBOUNDED
+    ) -> PoolState:
+        decision, size = self._invariants.purchases.decided(self._call.worker), to
 
         def grow(to: int) -> PoolState:
             with self._invariants.launching(self._call.worker, decision, pool, zone):
@@ -182,15 +184,17 @@ class HazardPools:
 
         def half() -> None:
             desired = self._world.fleet.desired[pool]
-            if to - desired > 1 and not self._world.fleet.pools[pool].atomic:
+            if size - desired > 1 and not self._world.fleet.pools[pool].atomic:
                 grow(desired + 1)
 
         def let_out() -> None:
-            gate()
+            nonlocal size
+            size = min(to, self._world.fleet.desired[pool] + most)
+            gate(size)
             self._invariants.sent(self._call.worker, f"grow {pool} to {to}", pool)
 
         asked = let_out if self._world.fleet.desired.get(pool, 0) < to else OPEN
-        return self._call("pools", f"grow {pool} to {to}", lambda: grow(to), half=half, gate=asked)
+        return self._call("pools", f"grow {pool} to {to}", lambda: grow(size), half=half, gate=asked)
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         sent_s = self._world.now_s
@@ -230,9 +234,9 @@ class HazardCluster:
         idle = node.idle_since + self._off if node.idle_since else None
         return replace(node, created_at=node.created_at + self._off, idle_since=idle)
 
-    def cordon(self, node: str) -> None:
+    def cordon(self, node: str, by: str = "") -> None:
         def cordon() -> None:
-            self._cluster.cordon(node)
+            self._cluster.cordon(node, by)
             self._invariants.cordoned(node)
 
         self._call("cluster", f"cordon {node}", cordon)
@@ -243,6 +247,9 @@ class HazardCluster:
             self._invariants.uncordoned(node)
 
         self._call("cluster", f"uncordon {node}", uncordon)
+
+    def forget_opened(self, node: str) -> None:
+        self._call("cluster", f"forget_opened {node}", lambda: self._cluster.forget_opened(node))
 
     def open(self, node: str) -> None:
         self._call("cluster", f"open {node}", lambda: self._cluster.open(node))

@@ -18,7 +18,7 @@ from pilotlight.errors import NoCapacity, Unavailable
 from pilotlight.facts.interruption.interruption import NOTICE_S
 from pilotlight.facts.messages import InterruptionNotice, Message, NoticeKind, Tick
 from pilotlight.facts.nodes.pool_state import PoolState
-from pilotlight.ports.clouds import OPEN, Gate
+from pilotlight.ports.clouds import OPEN, UNBOUNDED, Gate, SizeGate
 from pilotlight.settings import EMBEDDED_CLUSTER, Settings
 from pilotlight.units import Seconds
 from pilotlight.wiring import app
@@ -75,11 +75,13 @@ class _Pools(WorldPools):
         super().__init__(run.world)
         self._run = run
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
+    def grow(
+        self, pool: str, to: int, zone: str = "", *, gate: SizeGate = OPEN, token: str = "", most: int = UNBOUNDED
+    ) -> PoolState:
         self._run.asked += self._run.struck
         if zone in self._run.down:
             raise NoCapacity(f"nothing is left in {zone}")
-        return super().grow(pool, to, zone, gate=gate, token=token)
+        return super().grow(pool, to, zone, gate=gate, token=token, most=most)
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         self._run.releasing(instance)

@@ -69,7 +69,7 @@ def test_a_claim_whose_class_goes_meanwhile_is_deleted_and_its_offering_rests(si
     """Within seconds, with an Event, which says why; nothing more is asked for."""
     pools = site.deps.pools
 
-    def gone() -> None:
+    def gone(size: int) -> None:
         site.api.ask("DELETE", f"{NODE_CLASSES}/{site.name}", NOTHING)
 
     pools.grow("gpu", 1, gate=gone)

@@ -90,11 +90,14 @@ class KubernetesCluster:
             pool.spares.warm or pool.min for pool in self._policy.pools.values()
         )
 
-    def cordon(self, node: str) -> None:
-        writes.cordon(self._api, node)
+    def cordon(self, node: str, by: str = "") -> None:
+        writes.cordon(self._api, node, by)
 
     def uncordon(self, node: str) -> None:
         writes.uncordon(self._api, node)
+
+    def forget_opened(self, node: str) -> None:
+        writes.forget_opened(self._api, node)
 
     def open(self, node: str) -> None:
         writes.open(self._api, node)

@@ -19,7 +19,7 @@ from pilotlight.adapters.cluster.kubernetes.reads import OBJECT
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.codec.kubernetes.typed_objects import Metadata
 from pilotlight.errors import BadRequest, Conflict, Forbidden
-from pilotlight.facts.labels import ANNOTATE, DRAINING, EVICTS, HOME, NEW_HOME, ON_NODE, STATUS, WARNINGS
+from pilotlight.facts.labels import ANNOTATE, CLOSED_BY, DRAINING, EVICTS, HOME, NEW_HOME, ON_NODE, STATUS, WARNINGS
 from pilotlight.units import Seconds
 
 
@@ -44,6 +44,7 @@ _log = logging.getLogger("pilotlight.kubernetes")
 
 class _Version(msgspec.Struct, frozen=True, rename="camel"):
     resource_version: str
+    annotations: dict[str, str] = {}
 
 
 class _Spec(msgspec.Struct, frozen=True):
@@ -51,7 +52,7 @@ class _Spec(msgspec.Struct, frozen=True):
 
 
 class Marks(msgspec.Struct, frozen=True):
-    """The taints of a node with every field of theirs, at a version."""
+    """The taints of a node with every field of theirs and its annotations, at a version."""
 
     metadata: _Version
     spec: _Spec = _Spec()
@@ -77,14 +78,19 @@ _BOUND = typed_json.decoder(_Bound)
 """Reads where a pod is and nothing else of it: whatever a tenant writes into the rest, it can be evicted."""
 
 
-def cordon(api: Api, node: str) -> None:
-    """Put our taint on; ``spec.unschedulable`` is never ours. Raises ``Missing``."""
-    _mark(api, node, lambda m: m.spec.taints if _has(m, DRAINING) else with_ours(m))
+def cordon(api: Api, node: str, by: str = "") -> None:
+    """Put our taint on, and note ``by`` whom; ``spec.unschedulable`` is never ours. Raises ``Missing``."""
+    _mark(api, node, lambda m: m.spec.taints if _has(m, DRAINING) else with_ours(m), lambda m: by or _closed_by(m))
 
 
 def uncordon(api: Api, node: str) -> None:
-    """Take our taint off; a node without it is left as it is, and so is a cordon. Raises ``Missing``."""
-    _mark(api, node, lambda m: _others(m, DRAINING))
+    """Take our taint off with its note; a node without it is left as it is, and so is a cordon. Raises ``Missing``."""
+    _mark(api, node, lambda m: _others(m, DRAINING), lambda m: "" if _has(m, DRAINING) else _closed_by(m))
+
+
+def forget_opened(api: Api, node: str) -> None:
+    """Take the note off where our taint is not there any more. Raises ``Missing``."""
+    _mark(api, node, lambda m: m.spec.taints, lambda m: _closed_by(m) if _has(m, DRAINING) else "")
 
 
 def open(api: Api, node: str) -> None:
@@ -115,15 +121,24 @@ def _others(marks: Marks, key: str) -> list[Taint]:
     return [taint for taint in marks.spec.taints if taint.get("key") != key]
 
 
-def _mark(api: Api, node: str, change: Callable[[Marks], list[Taint]]) -> None:
+def _closed_by(marks: Marks) -> str:
+    return marks.metadata.annotations.get(CLOSED_BY, "")
+
+
+def _mark(
+    api: Api, node: str, change: Callable[[Marks], list[Taint]], note: Callable[[Marks], str] = _closed_by
+) -> None:
+    """Change the taints of a node, and who closed it, in one write."""
     path = f"{NODES}/{quote(node)}"
     for _ in range(TRIES):
         marks = api.get(path, MARKS)
-        wanted = change(marks)
-        if wanted == marks.spec.taints:
+        wanted, by = change(marks), note(marks)
+        if wanted == marks.spec.taints and by == _closed_by(marks):
             return
-        version = {"resourceVersion": marks.metadata.resource_version}
-        patch = {"metadata": version, "spec": {"taints": wanted or None}}
+        meta: dict[str, Any] = {"resourceVersion": marks.metadata.resource_version}
+        if by != _closed_by(marks):
+            meta["annotations"] = {CLOSED_BY: by or None}
+        patch = {"metadata": meta, "spec": {"taints": wanted or None}}
         try:
             api.ask("PATCH", path, NOTHING, patch, MERGE_PATCH)
         except Conflict as conflict:

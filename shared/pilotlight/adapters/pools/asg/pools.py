@@ -6,7 +6,7 @@ raised, and what it could not launch is read from its activities. ADR 17.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
@@ -32,7 +32,7 @@ from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.nodes.pool_state import Booting, InstanceState, LateRefusal, PoolState
 from pilotlight.facts.offers.paid_capacity import Paid
 from pilotlight.facts.offers.pool_quota import Quota
-from pilotlight.ports.clouds import CALL_S, OPEN, Gate
+from pilotlight.ports.clouds import CALL_S, OPEN, UNBOUNDED, Gate, SizeGate
 from pilotlight.ports.state import Clock
 from pilotlight.units import Seconds
 
@@ -102,16 +102,19 @@ class AsgPools:
             return InstanceState(there=False)
         return state_of(self._ec2, found, describe_instances(self._ec2, [instance]).get(instance))
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
+    def grow(
+        self, pool: str, to: int, zone: str = "", *, gate: SizeGate = OPEN, token: str = "", most: int = UNBOUNDED
+    ) -> PoolState:
         with self._lock:
             group = self._find(pool)
-            count = to - group.size
+            count = min(to - group.size, most)
             if count <= 0:
                 return self._state(pool, group, describe_instances(self._ec2, [one.InstanceId for one in group.live]))
+            to = group.size + count
             _see_that_it_can(pool, group, to)
             if group.launches_at_once(count, zone):
-                return self._launch(pool, group, count, zone, gate, token or str(uuid4()))
-            return self._raise(pool, group, to, gate)
+                return self._launch(pool, group, count, zone, partial(gate, to), token or str(uuid4()))
+            return self._raise(pool, group, to, partial(gate, to))
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         with self._lock:

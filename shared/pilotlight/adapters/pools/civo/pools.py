@@ -20,7 +20,7 @@ from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.civo_api import CivoApi, CivoRefusal
 from pilotlight.errors import BadRequest, Denied, LastNode, Retry
 from pilotlight.facts.nodes.pool_state import Booting, InstanceState, PoolState
-from pilotlight.ports.clouds import OPEN, Gate
+from pilotlight.ports.clouds import OPEN, UNBOUNDED, Gate, SizeGate
 from pilotlight.ports.state import Clock
 
 RUNS = "ACTIVE"
@@ -98,13 +98,16 @@ class CivoPools:
         runs = found.status.upper() == RUNS
         return InstanceState(there=True, created_at=_created(found), going=True if going else None, runs=runs)
 
-    def grow(self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "") -> PoolState:
+    def grow(
+        self, pool: str, to: int, zone: str = "", *, gate: SizeGate = OPEN, token: str = "", most: int = UNBOUNDED
+    ) -> PoolState:
         with self._lock:
             now, desired = self._find(pool)
             if desired >= to:
                 return self._state(pool, now, desired)
             with Deadline(civo_api.WRITE_S) as deadline:
-                return self._state(pool, self._put(deadline, now, to, gate), to)
+                to = min(to, desired + most)
+                return self._state(pool, self._put(deadline, now, to, partial(gate, to)), to)
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         with self._lock:

@@ -8,6 +8,7 @@ Nodes of a pool of queued provisioning come by GKE's queue alone (``queue``): al
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
@@ -28,7 +29,7 @@ from pilotlight.adapters.pools.gke.reservations import Look, is_bound, paid_of, 
 from pilotlight.errors import BadRequest, Busy, Denied, Forbidden, Retry, Unsure
 from pilotlight.facts.nodes.pool_state import Booting, InstanceState, PoolState
 from pilotlight.facts.offers.paid_capacity import Paid
-from pilotlight.ports.clouds import CALL_S, OPEN, Gate, KubernetesApi
+from pilotlight.ports.clouds import CALL_S, OPEN, UNBOUNDED, Gate, KubernetesApi, SizeGate
 from pilotlight.ports.state import Clock
 from pilotlight.units import Seconds, count_of
 
@@ -119,7 +120,7 @@ class GkePools:
         return InstanceState(there=True, runs=True) if beside else InstanceState(there=False)
 
     def grow(
-        self, pool: str, to: int, zone: str = "", *, gate: Gate = OPEN, token: str = "", most: int | None = None
+        self, pool: str, to: int, zone: str = "", *, gate: SizeGate = OPEN, token: str = "", most: int = UNBOUNDED
     ) -> PoolState:
         with self._lock:
             cluster, found = self._find(pool)
@@ -129,23 +130,24 @@ class GkePools:
             if size >= to:
                 return now
             self._see_that_it_may(cluster, found, look)
-            has = size if most is None else max(size, to - most)
+            has = max(size, to - most)
+            grown = size + to - has
             if look.queue:
-                asked = look.queue.ask(size, size + to - has, f"{token or uuid4()}/{pool}", gate)
-                return PoolState(name=pool, desired=size + to - has, asked=(asked,))
+                asked = look.queue.ask(size, grown, f"{token or uuid4()}/{pool}", partial(gate, grown))
+                return PoolState(name=pool, desired=grown, asked=(asked,))
             seen = _of_zone(pool, look.every, zone)
             see_that_there_is_room(found, seen, to - has, reservations_of(self._compute))
             step = token or str(uuid4())
             called = names(seen, f"{step}/{pool}", range(has + 1, to + 1))
             body = {"instances": [{"name": name} for name in called]}
             try:
-                self._change(seen.group, "createInstances", str(uuid5(NAMESPACE_URL, step)), body, gate)
+                self._change(seen.group, "createInstances", str(uuid5(NAMESPACE_URL, step)), body, partial(gate, grown))
             except Busy as no:
                 self._see_that_none_is_there(found, called, no)
                 raise
             at = self._clock.now()
             booting = tuple(Booting(instance=name, requested_at=at) for name in called)
-            return PoolState(name=pool, desired=size + to - has, booting=booting)
+            return PoolState(name=pool, desired=grown, booting=booting)
 
     def _see_that_none_is_there(self, pool: NodePool, called: Collection[str], no: Busy) -> None:
         """Raises ``Unsure`` where an instance by a step's name is there: then a 409 says that it was made before."""

@@ -79,6 +79,7 @@ def node_of(
         cloud=whole_name(cloud_of(node.spec.provider_id)),
         schedulable=not is_closed(node),
         marked=is_marked(node),
+        opened=labels.CLOSED_BY in meta.annotations and not is_marked(node),
         idle_since=_idle_since(onboard, ready_since),
         gpu_model=whole_name(model),
         ready_since=ready_since,
