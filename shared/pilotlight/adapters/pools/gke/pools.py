@@ -78,12 +78,19 @@ class GkePools:
 
     def describe(self) -> Sequence[PoolState]:
         """Every pool of the policy that has a node pool. Instances that are nodes already are among those on their
-        way. A group that cannot be read costs its pool alone; where none can, what keeps us from it is raised."""
-        cluster = self._read()
+        way. A group that cannot be read costs its pool alone; where none can, what keeps us from it is raised.
+
+        Once one does not answer, each further one is asked once: many that are silent take no function's whole time.
+        """
+        cluster, compute = self._read(), self._compute
         pools = {pool.name: pool for pool in cluster.node_pools}
-        reservations = reservations_of(self._compute)
-        seen = {name: self._look(pools[called]) for name, called in self._names.items() if called in pools}
+        seen: dict[str, PoolLook] = {}
+        for name, called in self._names.items():
+            if called in pools:
+                seen[name] = self._look(pools[called], compute)
+                compute = compute.hurried() if any(isinstance(no, Retry) for no in seen[name].unread) else compute
         _see_that_one_is_read(seen.values())
+        reservations = reservations_of(compute)
         states = []
         for name, one in seen.items():
             pool = pools[self._names[name]]
@@ -97,7 +104,7 @@ class GkePools:
             return ()
         try:
             return paid_of(pool, every, reservations)
-        except Denied:
+        except (Denied, Retry):
             return ()
 
     def instance(self, pool: str, instance: str) -> InstanceState | None:
@@ -193,13 +200,14 @@ class GkePools:
             raise BadRequest(f"GKE has no node pool {name} in {self._cluster}; create it, or mend pools.{pool}")
         return cluster, found
 
-    def _look(self, pool: NodePool) -> PoolLook:
+    def _look(self, pool: NodePool, compute: GoogleRest | None = None) -> PoolLook:
         """A pool's queue first: what gets its nodes meanwhile is counted twice, never not at all."""
         queue, no = self._queue(pool)
-        every, unread = look_at(self._compute, pool)
-        return PoolLook(queue, str(no or ""), every, (*unread, *([no] if no and self._api else ())))
+        every, unread = look_at(compute or self._compute, pool)
+        unasked = str(no) if isinstance(no, Denied) else ""
+        return PoolLook(queue, unasked, every, (*unread, *([no] if no and self._api else ())))
 
-    def _queue(self, pool: NodePool) -> "tuple[Queue | None, Denied | None]":
+    def _queue(self, pool: NodePool) -> "tuple[Queue | None, Denied | Retry | None]":
         """The queue that a pool's nodes come by, or why it cannot be asked; neither where they come by its groups."""
         if not pool.queued_provisioning.enabled:
             return None, None
@@ -209,7 +217,7 @@ class GkePools:
 
         try:
             return read_queue(self._api, pool), None
-        except Denied as no:
+        except (Denied, Retry) as no:
             return None, no
 
     def _see_that_it_may(self, cluster: Cluster, pool: NodePool, look: PoolLook) -> None:
@@ -257,10 +265,10 @@ class GkePools:
 
 
 def _see_that_one_is_read(every: Iterable[PoolLook]) -> None:
-    """Raises where groups were asked for and none could be read: the account may not."""
+    """Raises where groups were asked for and none could be read: none answers, or the account may not."""
     looks = list(every)
     unread = [no for one in looks for no in one.unread]
-    barred = [no for no in unread if isinstance(no, Forbidden)]
+    barred = [no for kind in (Retry, Forbidden) for no in unread if isinstance(no, kind)]
     if barred and not any(one.every for one in looks):
         raise barred[0]
 
