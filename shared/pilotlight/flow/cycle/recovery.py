@@ -154,7 +154,7 @@ def sized_anew(deps: Deps, snapshot: Snapshot, left: Sequence[Left], plan: Plan)
     if not (left and plan.buys):
         return snapshot
     grows = [sending.step for sending in purchases(left)]
-    now = {pool.name: _as_asked(pool, grows).desired for pool in deps.pools.describe()}
+    now = {pool.name: _as_asked(pool, grows).desired for pool in deps.pools.describe() if not pool.unread}
     pools = (replace(p, desired=min(p.desired, now.get(p.name, p.desired))) for p in snapshot.pools)
     return replace(snapshot, pools=tuple(pools))
 
@@ -169,7 +169,7 @@ def _opened(record: Record, step: CallStep, opened: Container[str]) -> bool:
 def _with_unheard(deps: Deps, snapshot: Snapshot, left: Sequence[Left], memory: Memory) -> Memory:
     """The memory with purchases whose nodes are gone, where a refusal leaves no trace: their answers were lost, or who
     heard them was overtaken before it wrote their names."""
-    forget = {pool.name: pool for pool in snapshot.pools if pool.rules is not None and pool.rules.forgets}
+    forget = {p.name: p for p in snapshot.pools if p.rules is not None and p.rules.forgets and not p.unread}
     for one in left:
         for sending in one.sendings:
             step, pool = sending.step, forget.get(sending.step.pool)

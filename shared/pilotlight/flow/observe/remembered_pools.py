@@ -48,13 +48,14 @@ def _unread(pool: PoolState, entries: Sequence[InFlight], nodes: Sequence[Node],
 
 
 def _silent(pool: PoolState, since: Mapping[str, datetime], now: datetime) -> PoolState:
-    """The pool that may answer again in a moment: its pods wait for it, and nothing of it goes back meanwhile."""
+    """The pool that may answer again in a moment: its pods wait for it, and of one that is not seen whole nothing goes
+    back meanwhile."""
     rules = pool.rules
     until = since.get(pool.name, now) + WAITS
     if rules is None or not rules.silent or now >= until:
         return pool
     closed = f"{rules.closed}; what waits for it goes elsewhere from {until:%H:%M} UTC on"
-    return replace(pool, rules=replace(rules, closed=closed, starves=False, gives=()))
+    return replace(pool, rules=replace(rules, closed=closed, starves=False, gives=() if pool.unread else rules.gives))
 
 
 def _aged(pool: PoolState, since: Mapping[str, datetime], late: datetime) -> PoolState:

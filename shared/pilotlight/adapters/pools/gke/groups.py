@@ -198,11 +198,11 @@ def look_at(api: GoogleRest, pool: NodePool) -> Looked:
         try:
             every.append(look(api, group))
         except (Denied, Retry) as no:
-            unread.append(_told_of(no, f"{named} cannot be read: {no}"))
+            unread.append(told_of(no, f"{named} cannot be read: {no}"))
     return Looked(tuple(every), tuple(unread))
 
 
-def _told_of(no: PilotlightError, why: str) -> PilotlightError:
+def told_of(no: PilotlightError, why: str) -> PilotlightError:
     """The same error, with its place."""
     return Throttled(why, no.after_s) if isinstance(no, Throttled) else type(no)(why)
 

@@ -18,12 +18,12 @@ from msgspec.structs import replace
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.pools.gke.closed import Closed, by_autoscaler, why_closed
 from pilotlight.adapters.pools.gke.google_rest import GoogleRest
-from pilotlight.adapters.pools.gke.groups import Group, Seen, look_at, runs_beside
+from pilotlight.adapters.pools.gke.groups import Group, Seen, look_at, runs_beside, told_of
 from pilotlight.adapters.pools.gke.node_pools import Cluster, NodePool
 from pilotlight.adapters.pools.gke.pool_states import PoolLook, instance_state, is_ours, names, state_at
 from pilotlight.adapters.pools.gke.refusals import Problem, Problems, error_of
 from pilotlight.adapters.pools.gke.reservations import Look, is_bound, paid_of, reservations_of, see_that_there_is_room
-from pilotlight.errors import BadRequest, Busy, Denied, Forbidden, Retry
+from pilotlight.errors import BadRequest, Busy, Denied, Forbidden, PilotlightError, Retry
 from pilotlight.facts.nodes.pool_state import Booting, InstanceState, PoolState
 from pilotlight.facts.offers.paid_capacity import Paid
 from pilotlight.ports.clouds import CALL_S, OPEN, Gate, KubernetesApi
@@ -207,7 +207,7 @@ class GkePools:
         unasked = str(no) if isinstance(no, Denied) else ""
         return PoolLook(queue, unasked, every, (*unread, *([no] if no and self._api else ())))
 
-    def _queue(self, pool: NodePool) -> "tuple[Queue | None, Denied | Retry | None]":
+    def _queue(self, pool: NodePool) -> "tuple[Queue | None, PilotlightError | None]":
         """The queue that a pool's nodes come by, or why it cannot be asked; neither where they come by its groups."""
         if not pool.queued_provisioning.enabled:
             return None, None
@@ -217,8 +217,10 @@ class GkePools:
 
         try:
             return read_queue(self._api, pool), None
-        except (Denied, Retry) as no:
+        except Denied as no:
             return None, no
+        except Retry as no:
+            return None, told_of(no, f"the queue of node pool {pool.name} does not answer: {no}")
 
     def _see_that_it_may(self, cluster: Cluster, pool: NodePool, look: PoolLook) -> None:
         no = self._closed(cluster, pool, look)
