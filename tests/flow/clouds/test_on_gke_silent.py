@@ -18,6 +18,8 @@ from pilotlight.flow.cycle.planning import preview
 from pilotlight.units import HOUR
 
 QUEUE = "GET .*/provisioningrequests"
+CAP = (Budget(name="cap", usd=Decimal(3), period="day", hard=True),)
+MAY_STOP = {"batch": ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=24 * HOUR, may_move=("hard-cap",))}
 UNREAD = "pool eight cannot be read whole"
 
 
@@ -47,9 +49,7 @@ def test_a_group_that_does_not_answer_stops_no_other_pool(status: int) -> None:
 
 def test_a_node_past_its_hard_budget_goes_while_another_group_is_down() -> None:
     """Its dollars run out at any hour: the end of a hard budget waits for no other pool's group."""
-    classes = {"batch": ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=24 * HOUR, may_move=("hard-cap",))}
-    cap = (Budget(name="cap", usd=Decimal(3), period="day", hard=True),)
-    with on_gke(pools=BOTH, budgets=cap, classes=classes) as (stage, gke):
+    with on_gke(pools=BOTH, budgets=CAP, classes=MAY_STOP) as (stage, gke):
         stage.event(stage.submit("a", workload_class="batch", run_s=20 * HOUR))
         stage.minutes(5)
         gke.refuses["eight"] = 503
@@ -160,3 +160,18 @@ def test_nothing_goes_by_a_cloud_of_which_no_group_answers() -> None:
         gke.refuses.clear()
         stage.minutes(2)
         assert stage.nodes("one") == 1
+
+
+def test_a_stop_at_a_hard_budget_waits_for_the_group_of_its_own_node() -> None:
+    """Its group is silent as its dollars run out: nothing is taken for another's pool, and it ends once it answers."""
+    with on_gke(pools=BOTH, budgets=CAP, classes=MAY_STOP) as (stage, gke):
+        stage.event(stage.submit("a", workload_class="batch", run_s=20 * HOUR))
+        stage.minutes(5)
+        while not any(node.cordoned for node in stage.world.nodes.values()):
+            go_on(stage, 1)
+        gke.refuses["one"] = 503
+        go_on(stage, 3)
+        assert [node.cordoned for node in stage.world.nodes.values()] == [True]
+        gke.refuses.clear()
+        go_on(stage, 90)
+        assert (stage.nodes("one"), len(gke.deleted())) == (0, 1)

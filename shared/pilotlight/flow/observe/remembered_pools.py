@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
+from pilotlight.errors import Unavailable
 from pilotlight.facts.capacity import Node
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.pool_state import Booting, InFlight, PoolState
@@ -36,6 +37,14 @@ def remember(memory: Memory, pools: Sequence[PoolState], now: datetime) -> Memor
     if (unmade, silent) == (memory.unmade, memory.silent):
         return memory
     return replace(memory, unmade=unmade, silent=silent)
+
+
+def answered(pools: Sequence[PoolState], name: str) -> Sequence[PoolState]:
+    """These pools. Raises ``Unavailable`` where the one of this name does not answer: in minutes it may."""
+    silent = next((p.rules for p in pools if p.name == name and p.rules is not None and p.rules.silent), None)
+    if silent is not None:
+        raise Unavailable(silent.closed)
+    return pools
 
 
 def _unread(pool: PoolState, entries: Sequence[InFlight], nodes: Sequence[Node], sizes: Mapping[str, int]) -> PoolState:
