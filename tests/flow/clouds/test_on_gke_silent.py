@@ -14,6 +14,7 @@ from pilotlight.adapters.pools.gke import google_rest, refusals
 from pilotlight.errors import Retry
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
+from pilotlight.flow.budgets.interruption_records import open_interruptions
 from pilotlight.flow.cycle.planning import preview
 from pilotlight.units import HOUR
 
@@ -163,15 +164,15 @@ def test_nothing_goes_by_a_cloud_of_which_no_group_answers() -> None:
 
 
 def test_a_stop_at_a_hard_budget_waits_for_the_group_of_its_own_node() -> None:
-    """Its group is silent as its dollars run out: nothing is taken for another's pool, and it ends once it answers."""
+    """Its group is silent as its dollars run out: its stop is not over, and goes on once the group answers."""
     with on_gke(pools=BOTH, budgets=CAP, classes=MAY_STOP) as (stage, gke):
         stage.event(stage.submit("a", workload_class="batch", run_s=20 * HOUR))
         stage.minutes(5)
-        while not any(node.cordoned for node in stage.world.nodes.values()):
+        while not (begun := list(open_interruptions(stage.deps))):
             go_on(stage, 1)
         gke.refuses["one"] = 503
         go_on(stage, 3)
-        assert [node.cordoned for node in stage.world.nodes.values()] == [True]
+        assert [kept.found.kind for kept in open_interruptions(stage.deps)] == [begun[0].found.kind] == ["hard-cap"]
         gke.refuses.clear()
-        go_on(stage, 90)
+        go_on(stage, 15)
         assert (stage.nodes("one"), len(gke.deleted())) == (0, 1)

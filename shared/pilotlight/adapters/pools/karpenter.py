@@ -222,23 +222,23 @@ class KarpenterPools:
         self, name: str, pool: GatedNodePool | None, claims: Claims, short: Iterable[ClaimEvent], no: str = ""
     ) -> PoolState:
         """``no`` is why NodePools do not answer."""
-        now, every = self._clock.now(), self._mine(name, claims)
-        odd, mine = [claim for claim in every if claim.unread], [claim for claim in every if not claim.unread]
+        now, mine = self._clock.now(), self._mine(name, claims)
+        odd = why_unread(mine)
         live, going = live_ones(mine), [claim for claim in mine if claim.metadata.deletion_timestamp is not None]
         late = [_told(claim, "late", why) for claim in live if (why := _late(claim, now))]
         refused = tuple(told.identity.partition("/")[0] for told in late)
         said = [_short(told) for told in short if self._is_ours(told, name)]
         return PoolState(
             name=name,
-            desired=len(live) + len(odd),
+            desired=len(live),
             booting=tuple(_boots(claim) for claim in mine if _on_its_way(claim)),
             refused=refused,
             refusal=next(iter((*late, *said)), None),
-            asked=(*map(_asked, live), *(AskedNode(name=claim.metadata.name, joined=True) for claim in odd)),
+            asked=tuple(map(_asked, live)),
             ended=(*(_ended(claim) for claim in going if not claim.status.node_name), *said),
-            unread=why_unread(odd),
+            unread=odd,
             hidden=bool(odd),
-            rules=self._rules(name, pool, live, why_unread(odd), no),
+            rules=self._rules(name, pool, live, odd, no),
         )
 
     def _rules(
@@ -252,7 +252,9 @@ class KarpenterPools:
             starves=bool(unread or silent),
             silent=bool(silent and not unread),
             handed_back=_given(pool) if pool is not None else "",
-            gives=tuple(_instance(claim) or claim.metadata.name for claim in live if not claim.nodepool),
+            gives=tuple(
+                _instance(claim) or claim.metadata.name for claim in live if not (claim.nodepool or claim.unread)
+            ),
             forgets=True,
         )
 
@@ -288,8 +290,10 @@ def _boots(claim: NodeClaim) -> Booting:
 
 
 def _asked(claim: NodeClaim) -> AskedNode:
-    """One that was given to its NodePool is Karpenter's, which ends it as it likes."""
-    joined, made_at = bool(claim.status.node_name or claim.nodepool), claim.billed_from if _instance(claim) else None
+    """One that was given to its NodePool is Karpenter's, which ends it as it likes; one that cannot be read may be a
+    node, so that its end is no refusal."""
+    joined = bool(claim.status.node_name or claim.nodepool or claim.unread)
+    made_at = claim.billed_from if _instance(claim) else None
     return AskedNode(
         name=claim.metadata.name, instance=_instance(claim), made_at=made_at, zone=claim.zone, joined=joined
     )  # fmt: skip

@@ -153,8 +153,8 @@ class NodeClaim(Wire, frozen=True):
 
     @property
     def unlaunched(self) -> str | None:
-        """Why its provider has not launched it, in its own words; None where it has."""
-        if self.status.provider_id or self.status.node_name:
+        """Why its provider has not launched it, in its own words; None where it has, or may have."""
+        if self.status.provider_id or self.status.node_name or self.unread:
             return None
         return self._said("Launched")
 

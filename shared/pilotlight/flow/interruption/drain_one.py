@@ -39,7 +39,7 @@ from pilotlight.flow.deps import Answer, Deps
 from pilotlight.flow.interruption.departing_node import without_node
 from pilotlight.flow.interruption.save_work import Saving
 from pilotlight.flow.interruption.verify_notice import ASK_AGAIN, Questions
-from pilotlight.flow.observe.remembered_pools import answered
+from pilotlight.flow.observe.remembered_pools import see_that_it_answers
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import brake_records, ledger, node_marks
 
@@ -285,7 +285,7 @@ class NodeDrain(Saving):
         if self.found.kind not in OUR_OWN:
             return False
         try:
-            pools = answered(self.deps.pools.describe(), self.found.pool)
+            pools = see_that_it_answers(self.deps.pools.describe(), self.found.pool)
         except (Retry, Denied) as error:
             self.failed = self.failed or error
             return True  # Nothing could be given back now: no pod is made to leave for it.

@@ -26,7 +26,7 @@ def as_remembered(
     queues = pool.rules is not None and pool.rules.queues
     fresh = [e for e in entries if e.pool == pool.name and (queues or e.requested_at >= late)]
     pool = _unread(pool, fresh, nodes, memory.sizes) if pool.unread else pool
-    return _silent(_aged(pool, memory.unmade, late), memory.silent, now)
+    return _silent(_owing(_aged(pool, memory.unmade, late), fresh), memory.silent, now)
 
 
 def remember(memory: Memory, pools: Sequence[PoolState], now: datetime) -> Memory:
@@ -39,7 +39,7 @@ def remember(memory: Memory, pools: Sequence[PoolState], now: datetime) -> Memor
     return replace(memory, unmade=unmade, silent=silent)
 
 
-def answered(pools: Sequence[PoolState], name: str) -> Sequence[PoolState]:
+def see_that_it_answers(pools: Sequence[PoolState], name: str) -> Sequence[PoolState]:
     """These pools. Raises ``Unavailable`` where the one of this name does not answer: in minutes it may."""
     silent = next((p.rules for p in pools if p.name == name and p.rules is not None and p.rules.silent), None)
     if silent is not None:
@@ -65,6 +65,18 @@ def _silent(pool: PoolState, since: Mapping[str, datetime], now: datetime) -> Po
         return pool
     closed = f"{rules.closed}; what waits for it goes elsewhere from {until:%H:%M} UTC on"
     return replace(pool, rules=replace(rules, closed=closed, starves=False, gives=() if pool.unread else rules.gives))
+
+
+def _owing(pool: PoolState, entries: Sequence[InFlight]) -> PoolState:
+    """The pool without what was asked for since its cloud last said no, and is not overdue: that may be launched yet.
+
+    A refusal from before a request was seen, and heard, by the look that decided it: its pool was not asked then.
+    """
+    since = pool.refusal.at if pool.refusal else None
+    if not pool.owed or since is None:
+        return pool
+    fresh = sum(e.count for e in entries if e.requested_at > since)
+    return replace(pool, owed=max(0, pool.owed - fresh)) if fresh else pool
 
 
 def _aged(pool: PoolState, since: Mapping[str, datetime], late: datetime) -> PoolState:

@@ -88,9 +88,8 @@ def look(deps: Deps, *, monitored: bool = False) -> Snapshot:
     there = {node.instance for node in view.nodes}
     since = now - timedelta(seconds=deps.policy.gpu_ready_deadline)
     entries = [entry for _, entry in flights]
-    fresh = [entry for entry in entries if entry.requested_at >= since]
     known = (as_remembered(pool, entries, view.nodes, was.memory, now, since) for pool in told)
-    pools = tuple(_owing(_without(pool, there), fresh) for pool in known)
+    pools = tuple(_without(pool, there) for pool in known)
     if any(b.requested_at < since for pool in pools for b in pool.booting) or any(
         e.broken or e.vain_since for _, e in flights
     ):
@@ -232,18 +231,6 @@ def _without(pool: PoolState, nodes: set[str], *, ending: bool = False) -> PoolS
     """The pool with what is really on its way: a cloud does not know which of its instances have become nodes."""
     booting = tuple(b for b in pool.booting if b.instance not in nodes or (b.going is not None and not ending))
     return pool if len(booting) == len(pool.booting) else replace(pool, booting=booting)
-
-
-def _owing(pool: PoolState, entries: Sequence[InFlight]) -> PoolState:
-    """The pool without what was asked for since its cloud last said no, and is not overdue: that may be launched yet.
-
-    A refusal from before a request was seen, and heard, by the look that decided it: its pool was not asked then.
-    """
-    since = pool.refusal.at if pool.refusal else None
-    if not pool.owed or since is None:
-        return pool
-    fresh = sum(e.count for e in entries if e.pool == pool.name and e.requested_at > since)
-    return replace(pool, owed=max(0, pool.owed - fresh)) if fresh else pool
 
 
 def _with_flights(

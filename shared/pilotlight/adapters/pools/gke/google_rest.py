@@ -47,7 +47,7 @@ class GoogleRest:
         self._token = token if url.startswith("https://") else None
         self._site, self.sleep, self._tries_again = site_at(url, environ), sleep, True
 
-    def hurried(self) -> "GoogleRest":
+    def without_patience(self) -> "GoogleRest":
         """The same, whose reads are tried once."""
         other = copy(self)
         other._tries_again = False

@@ -88,7 +88,9 @@ class GkePools:
         for name, called in self._names.items():
             if called in pools:
                 seen[name] = self._look(pools[called], compute)
-                compute = compute.hurried() if any(isinstance(no, Retry) for no in seen[name].unread) else compute
+                compute = (
+                    compute.without_patience() if any(isinstance(no, Retry) for no in seen[name].unread) else compute
+                )
         _see_that_one_is_read(seen.values())
         reservations = reservations_of(compute)
         states = []
