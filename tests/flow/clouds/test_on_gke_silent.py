@@ -3,6 +3,7 @@
 from decimal import Decimal
 
 import pytest
+from civo_server import Fault
 from gke_answers import Refused
 from google_documents import Call
 from stage import Stage
@@ -176,3 +177,22 @@ def test_a_stop_at_a_hard_budget_waits_for_the_group_of_its_own_node() -> None:
         gke.refuses.clear()
         go_on(stage, 15)
         assert (stage.nodes("one"), len(gke.deleted())) == (0, 1)
+
+
+@pytest.mark.parametrize("status", [403, 503])
+def test_a_lost_purchase_is_settled_once_its_group_is_seen_again(status: int) -> None:
+    """It never came, and its group was hidden for long since: nobody is told that the cloud shows it."""
+    with on_gke(pools=BOTH, budgets=DAY) as (stage, gke):
+        pod = stage.submit("a", workload_class="batch", run_s=HOUR)
+        gke.faults = [Fault("reset", when="before", method="createInstances")]
+        with pytest.raises(Retry):
+            stage.event(pod)
+        gke.refuses["one"] = status
+        go_on(stage, 20)
+        assert "the cloud shows it" not in " ".join(alert.why for alert in stage.alerts)
+        assert (stage.world.launches, "one" in [hold.terms.pool for hold in held(stage)]) == (1, True)
+        gke.refuses.clear()
+        go_on(stage, 3)
+        told = " ".join(alert.why for alert in stage.alerts)
+        assert ("it never came" in told, "the cloud shows it" in told) == (True, False)
+        assert "one" not in [hold.terms.pool for hold in held(stage)]

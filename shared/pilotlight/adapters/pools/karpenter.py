@@ -219,9 +219,8 @@ class KarpenterPools:
         return PoolState(name=name, desired=0, unread=why, hidden=True, rules=rules)
 
     def _state(
-        self, name: str, pool: GatedNodePool | None, claims: Claims, short: Iterable[ClaimEvent], no: str = ""
+        self, name: str, pool: GatedNodePool | None, claims: Claims, short: Iterable[ClaimEvent], silent: str = ""
     ) -> PoolState:
-        """``no`` is why NodePools do not answer."""
         now, mine = self._clock.now(), self._mine(name, claims)
         odd = why_unread(mine)
         live, going = live_ones(mine), [claim for claim in mine if claim.metadata.deletion_timestamp is not None]
@@ -238,7 +237,7 @@ class KarpenterPools:
             ended=(*(_ended(claim) for claim in going if not claim.status.node_name), *said),
             unread=odd,
             hidden=bool(odd),
-            rules=self._rules(name, pool, live, odd, no),
+            rules=self._rules(name, pool, live, odd, silent),
         )
 
     def _rules(
@@ -290,13 +289,10 @@ def _boots(claim: NodeClaim) -> Booting:
 
 
 def _asked(claim: NodeClaim) -> AskedNode:
-    """One that was given to its NodePool is Karpenter's, which ends it as it likes; one that cannot be read may be a
-    node, so that its end is no refusal."""
-    joined = bool(claim.status.node_name or claim.nodepool or claim.unread)
+    """One that was given to its NodePool is Karpenter's, which ends it as it likes; an unread one may be a node."""
+    name, joined = claim.metadata.name, bool(claim.status.node_name or claim.nodepool or claim.unread)
     made_at = claim.billed_from if _instance(claim) else None
-    return AskedNode(
-        name=claim.metadata.name, instance=_instance(claim), made_at=made_at, zone=claim.zone, joined=joined
-    )  # fmt: skip
+    return AskedNode(name=name, instance=_instance(claim), made_at=made_at, zone=claim.zone, joined=joined)
 
 
 def _instance(claim: NodeClaim) -> str:

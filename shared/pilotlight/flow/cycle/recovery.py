@@ -209,8 +209,11 @@ def _turned(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> Memory:
 
 
 def _settle_grow(deps: Deps, snapshot: Snapshot, record: Record, sending: Sending) -> None:
+    """What came of a purchase, by its names, or else by its pool's size: of a part that is hidden neither tells."""
     step = sending.step
     named = _named(deps, record, sending)
+    if named is None and any(pool.name == step.pool and pool.hidden for pool in snapshot.pools):
+        return
     size = next((pool.desired for pool in snapshot.pools if pool.name == step.pool), 0)
     came = max(0, min(step.count, step.count - (step.to - size))) if named is None else min(step.count, named)
     # A hand may have raised the size so far meanwhile; a name is no other's.
