@@ -120,7 +120,7 @@ def test_gke_s_own_faults_are_met() -> None:
 
 
 AMID_BUGS = {
-    "an old error of an instance of GKE's refuses it": (on_gke, 83),
+    "an old error of an instance of GKE's refuses it": (on_gke, 9),
     "an instance that is only a name is paid for": (on_gke, 1),
 }
 
@@ -208,7 +208,7 @@ QUEUE_BUGS = {
         "cap_overruns",
     ),
     "a request goes whatever has become of it since the look": (
-        23,
+        8,
         Bug(f"{QUEUE}.call_off", '"preconditions": read}', '"gracePeriodSeconds": 0}'),
         "killed_work",
     ),
