@@ -203,7 +203,7 @@ def pools_at(settings: Settings, policy: "Policy", cluster: "Cluster", clock: "C
     if settings.pools == "karpenter":
         from pilotlight.adapters.pools.karpenter import KarpenterPools
 
-        return cluster, KarpenterPools(getattr(cluster, "api", None), policy.pools, clock)
+        return cluster, KarpenterPools(getattr(cluster, "api", None), policy.pools)
     found = cloud_of(settings.pools)
     pools = found[0].open_pools(found[1], account_at(settings, policy, clock, cluster)) if found else None
     if pools is None:

@@ -270,9 +270,9 @@ BUGS = {
         test="tests/adapters/pools/karpenter/test_karpenter_claims.py::test_a_claim_that_drains_is_no_part_of_its_pool_and_is_deleted_once",
     ),
     "a claim that waits for ever is not called off": Bug(
-        "adapters.pools.karpenter:KarpenterPools._state",
-        "refused=refused,",
-        "refused=(),",
+        "flow.observe.asked_nodes:_with_asked",
+        "refused=(*pool.refused, *(one.name for one in late)),",
+        "refused=pool.refused,",
         test="tests/flow/clouds/test_on_karpenter.py::test_a_claim_that_waits_for_ever_is_called_off_and_its_pod_goes_elsewhere",
     ),
     "a purchase that broke in the middle says that nothing was bought": Bug(
@@ -294,9 +294,9 @@ BUGS = {
         test="tests/adapters/pools/gke/test_gke_reservations.py::test_a_full_reservation_is_not_asked_for_what_it_has_not",
     ),
     "what another hand waits for at GKE is called off": Bug(
-        "adapters.pools.gke.pool_states:is_ours",
-        "is not None",
-        "is not None or True",
+        "adapters.pools.gke.own_names:is_own",
+        "return name.startswith",
+        "return True or name.startswith",
         test="tests/adapters/pools/gke/test_gke_groups.py::test_what_another_hand_made_counts_and_is_not_called_off",
     ),
     "what a group of GKE's takes back is on its way": Bug(

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from test_brakes import CATALOG, Stage
 
-from pilotlight.errors import Forbidden, NoCapacity, PilotlightError, Unavailable
+from pilotlight.errors import Forbidden, NoCapacity, PilotlightError, Unsure
 from pilotlight.facts.decisions import Record
 from pilotlight.facts.messages import PodPending
 from pilotlight.facts.workload import GpuRequest, PodDemand, shape
@@ -38,8 +38,8 @@ def fail(stage: Stage, *errors: tuple[str, PilotlightError]) -> None:
 def test_a_call_whose_outcome_is_unknown_is_settled_by_reading_the_cloud() -> None:
     """The cloud times out: the record stays open, the next look finds nothing came, and buys once."""
     stage = Stage()
-    fail(stage, ("grow", Unavailable("timeout")))
-    with pytest.raises(Unavailable):
+    fail(stage, ("grow", Unsure("timeout")))
+    with pytest.raises(Unsure):
         stage.pod("a", run_s=600)
     assert stage.app.state.scan("open/local/").items
     stage.pass_(120)

@@ -203,7 +203,7 @@ def claim_pools(server: KarpenterWorld, policy: Mapping[str, PoolPolicy] | None 
     """The port to it."""
     source = source_of("kubeconfig-env:TEST", {"TEST": server.kubeconfig()})
     kinds = {name: PoolPolicy(instance_type=pool.instance_type) for name, pool in server.world.fleet.pools.items()}
-    return KarpenterPools(Api(source, pause=lambda _: None), policy or kinds, server.world.clock)
+    return KarpenterPools(Api(source, pause=lambda _: None), policy or kinds)
 
 
 @contextmanager

@@ -192,11 +192,17 @@ class CallStep(msgspec.Struct, frozen=True, kw_only=True):
     code: StepCode = ""  # Why it ended without all that it asked for.
     note: str = ""  # The same in words.
     sent_at: datetime | None = None  # By the store's time.
+    since: datetime | None = None  # When what it releases began to cost; None where nothing tells.
 
     @property
     def open(self) -> bool:
         """True while it may still be sent, or may still land."""
         return self.state in ("planned", "sent")
+
+    @property
+    def answer(self) -> str:
+        """What one that was sent was answered, where it was not done at once."""
+        return self.note or "its answer was lost"
 
 
 class PriceUsed(msgspec.Struct, frozen=True, kw_only=True):

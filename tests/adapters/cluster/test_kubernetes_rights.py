@@ -102,7 +102,7 @@ class Guarded:
     def look_at_karpenter(self) -> KarpenterPools:
         """All reads of a pool that is bought for by claims, and of one that is a gate; the first is given back."""
         self.cluster.read_gates(["gpu"])
-        pools = KarpenterPools(self.api, {"a": CLAIMED}, VirtualClock(NOW))
+        pools = KarpenterPools(self.api, {"a": CLAIMED})
         pools.describe()
         return pools
 

@@ -230,7 +230,7 @@ class KarpenterHazard(NamingHazard):
             name: PoolPolicy(instance_type=pool.instance_type, capacity_type=pool.capacity_type)
             for name, pool in fleet.items()
         }
-        return KarpenterPools(Api(source, patience=ONCE, pause=lambda _: None), pools, account.clock)
+        return KarpenterPools(Api(source, patience=ONCE, pause=lambda _: None), pools)
 
     def _http(self, fault: Any, method: str = "") -> Fault:
         after = fault.when == "after"

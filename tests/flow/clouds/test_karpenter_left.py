@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -128,3 +129,18 @@ class After:
         self._happen()
         self._happen = bool
         return self._inner.grow(*args, **options)
+
+
+@pytest.mark.parametrize("minutes", [-6, 6], ids=["behind", "ahead"])
+def test_a_clock_that_is_minutes_off_calls_no_claim_off(minutes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Claims are dated by their API server: one that is launched after four minutes is waited for, by our own time."""
+    off = timedelta(minutes=minutes)
+    with on_karpenter(budgets=(BUDGET,), faults=Faults(boot_s=600)) as (stage, server):
+        monkeypatch.setattr(server, "stamp", lambda: f"{server.world.clock.now() + off:%Y-%m-%dT%H:%M:%SZ}")
+        server.slow = server.idle = True
+        stage.event(stage.submit("a", workload_class="batch", run_s=HOUR))
+        looks(stage, server, 4)
+        server.stuck.clear()
+        server.launch()
+        looks(stage, server, 14)
+        assert (server.lines(DELETE), len(server.kept), len(stage.world.running)) == ([], 1, 1)

@@ -17,6 +17,7 @@ from pilotlight.errors import Retry
 from pilotlight.facts.money.budgets import Hold
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import PoolPolicy
+from pilotlight.flow.records import ledger
 from pilotlight.state_schema.billing_records import CAP, HOLD
 from pilotlight.units import HOUR
 
@@ -124,6 +125,74 @@ def test_a_lost_request_is_told_by_its_name_though_a_node_went_meanwhile() -> No
         stage.minutes(15)
         assert len(site.posted("provisioningrequests")) == 2
         assert "it never came" not in " ".join(alert.why for alert in stage.alerts)
+
+
+def cleaned(stage: Stage, site: QueueSite, minutes: int) -> None:
+    """So many minutes, at the end of each of which another hand deletes every request."""
+    for _ in range(minutes):
+        stage.wait(60)
+        stage.tick()
+        for one in site.requests():
+            site.server.store.remove("provisioningrequests", one["metadata"]["name"], "pilotlight")
+
+
+def test_requests_that_another_hand_deletes_are_asked_for_ever_less_often() -> None:
+    """The first at once again, each later one after a longer rest; no dollars pile up, and people hear why."""
+    with on_queue(pools={"one": PoolPolicy(instance_type="one", max=4)}, budgets=DAY) as (stage, site):
+        stage.event(stage.submit("a", run_s=HOUR))
+        cleaned(stage, site, 40)
+        assert (2 <= len(site.posted("provisioningrequests")) <= 7, len(held(stage)) <= 1) == (True, True)
+        (told,) = [alert for alert in stage.alerts if alert.kind == "finding-request-deleted"]
+        assert "another hand deleted it before its nodes came" in told.why
+
+
+def test_a_request_that_another_hand_deletes_once_is_asked_for_again_at_once() -> None:
+    """A slip of a hand rests nothing: the next look asks anew, and no dearer pool is bought in."""
+    with on_queue(pools=BOTH, budgets=DAY) as (stage, site):
+        stage.event(stage.submit("a", run_s=HOUR))
+        cleaned(stage, site, 1)
+        stage.minutes(2)
+        assert len(site.posted("provisioningrequests")) == 2
+        assert (len(site.requests()), stage.nodes("eight")) == (1, 0)
+
+
+def test_requests_that_we_delete_are_no_refusals() -> None:
+    """Each of a gang of two was needed no more: the request goes by the name of one of its nodes, and nothing rests."""
+    with on_queue(pools=QUEUE, budgets=DAY) as (stage, site):
+        pods = stage.submit_gang("g", 2, run_s=HOUR)
+        for pod in pods:
+            stage.event(pod)
+        stage.world.delete(next(iter(stage.world.pending.values())))
+        stage.minutes(6)
+        known = ledger.recall(stage.deps.state, stage.deps.name).memory
+        assert (site.requests(), known.backoffs, known.asked) == ([], (), {})
+
+
+def test_requests_that_may_not_be_read_for_a_while_are_not_gone() -> None:
+    """The right is taken away and given back: nothing is in back-off, and the request waits on."""
+    with on_queue(pools=QUEUE, budgets=DAY) as (stage, site):
+        stage.event(stage.submit("a", gpus=8, run_s=HOUR))
+        asked = ledger.recall(stage.deps.state, stage.deps.name).memory.asked
+        site.server.fail(403, on="GET .*/provisioningrequests", times=99)
+        stage.minutes(3)
+        site.server.forget_faults()
+        known = ledger.recall(stage.deps.state, stage.deps.name).memory
+        assert (known.backoffs, known.asked) == ((), asked)
+        stage.minutes(3)
+        assert len(site.posted("provisioningrequests")) == 1
+
+
+def test_a_request_without_our_label_is_ours_by_its_name() -> None:
+    """Another hand takes the label off: it counts on, no second one is asked for, and it is deleted in the end."""
+    with on_queue(pools=QUEUE, budgets=DAY) as (stage, site):
+        stage.event(pod := stage.submit("a", gpus=8, run_s=HOUR))
+        store, off = site.server.store, {"metadata": {"labels": {"pilotlight.dev/pool": None}}}
+        store.patch(store.resource("provisioningrequests"), ("pilotlight", name_of(site)), off)
+        stage.minutes(10)
+        assert (len(site.posted("provisioningrequests")), len(held(stage))) == (1, 1)
+        stage.world.delete(stage.world.pending[pod.uid])
+        stage.minutes(6)
+        assert (site.requests(), held(stage)) == ([], [])
 
 
 ON_WRITES = ("reset", "cut", 500, 503)

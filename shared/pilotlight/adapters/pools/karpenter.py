@@ -9,7 +9,6 @@ it is there, and one that is gone was refused. Where Karpenter is silent one tha
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
 from threading import Lock
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -27,7 +26,7 @@ from pilotlight.codec.kubernetes.karpenter_objects import (
 from pilotlight.codec.kubernetes.node_claims import SHORT, ClaimEvent, node_claim
 from pilotlight.codec.kubernetes.nodes.gpu_models import instance_id
 from pilotlight.codec.kubernetes.pages import Listing, ListOf, listing
-from pilotlight.errors import BadRequest, Busy, Denied, Forbidden, PilotlightError, Retry, Unsure
+from pilotlight.errors import BadRequest, Busy, Conflict, Denied, Forbidden, PilotlightError, Retry, Unsure
 from pilotlight.facts.labels import POOL
 from pilotlight.facts.money.gates import LIMITED
 from pilotlight.facts.nodes.pool_state import (
@@ -41,12 +40,10 @@ from pilotlight.facts.nodes.pool_state import (
 )
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.ports.clouds import OPEN, Gate, KubernetesApi
-from pilotlight.ports.state import Clock
 
 GROUP = "/apis/karpenter.sh/v1"
 EVENTS = "/api/v1/namespaces/default/events"
 """Events of objects that have no namespace."""
-LAUNCHED_WITHIN = timedelta(minutes=5)
 LONGEST_NAME, HASH = 63, 8
 UNSERVED = (
     "karpenter.sh/v1 is not served: install Karpenter's CRDs and Karpenter again; where they are gone for good, end "
@@ -73,8 +70,8 @@ class KarpenterPools:
 
     cloud = ""
 
-    def __init__(self, api: KubernetesApi | None, pools: Mapping[str, PoolPolicy], clock: Clock) -> None:
-        self._api, self._clock = api, clock
+    def __init__(self, api: KubernetesApi | None, pools: Mapping[str, PoolPolicy]) -> None:
+        self._api = api
         self._pools = dict(pools) if api is not None else {}
         self._gates = frozenset(name for name, pool in self._pools.items() if pool.nodepool)
         self._lock = Lock()
@@ -158,12 +155,22 @@ class KarpenterPools:
                     raise Busy(f"NodeClaim {name} has changed since it was read: look again")
 
     def _create(self, body: Mapping[str, Any], gate: Gate, *, first: bool) -> None:
-        """Ask for one. What is there by that name was asked for by this very step."""
+        """Ask for one. What is there by that name was asked for by this very step: a 409 without it made nothing."""
         assert self._api is not None
+        name = body["metadata"]["name"]
         try:
-            self._api.change("POST", f"{GROUP}/nodeclaims", body, gate)
+            if not self._api.change("POST", f"{GROUP}/nodeclaims", body, gate) and not self._is_there(name):
+                raise Conflict(f"POST of NodeClaim {name}: 409, and it is not there: see who answers so, a webhook?")
         except PilotlightError as no:
             raise no if first else Unsure(f"some of it was asked for: {no}") from None
+
+    def _is_there(self, name: str) -> bool:
+        """Whether one that was asked for is there, whoever took its label off."""
+        try:
+            page = self._list("nodeclaims", _CLAIMS, fieldSelector=f"metadata.name={name}")
+            return bool(page.items or page.unread)
+        except (Denied, Retry) as no:
+            raise Unsure(f"NodeClaim {name} may be there: {no}") from None
 
     def _called(self, pool: str) -> str:
         rules = self._pools.get(pool)
@@ -221,18 +228,14 @@ class KarpenterPools:
     def _state(
         self, name: str, pool: GatedNodePool | None, claims: Claims, short: Iterable[ClaimEvent], silent: str = ""
     ) -> PoolState:
-        now, mine = self._clock.now(), self._mine(name, claims)
-        odd = why_unread(mine)
+        odd = why_unread(mine := self._mine(name, claims))
         live, going = live_ones(mine), [claim for claim in mine if claim.metadata.deletion_timestamp is not None]
-        late = [_told(claim, "late", why) for claim in live if (why := _late(claim, now))]
-        refused = tuple(told.identity.partition("/")[0] for told in late)
         said = [_short(told) for told in short if self._is_ours(told, name)]
         return PoolState(
             name=name,
             desired=len(live),
             booting=tuple(_boots(claim) for claim in mine if _on_its_way(claim)),
-            refused=refused,
-            refusal=next(iter((*late, *said)), None),
+            refusal=next(iter(said), None),
             asked=tuple(map(_asked, live)),
             ended=(*(_ended(claim) for claim in going if not claim.status.node_name), *said),
             unread=odd,
@@ -290,9 +293,11 @@ def _boots(claim: NodeClaim) -> Booting:
 
 def _asked(claim: NodeClaim) -> AskedNode:
     """One that was given to its NodePool is Karpenter's, which ends it as it likes; an unread one may be a node."""
-    name, joined = claim.metadata.name, bool(claim.status.node_name or claim.nodepool or claim.unread)
-    made_at = claim.billed_from if _instance(claim) else None
-    return AskedNode(name=name, instance=_instance(claim), made_at=made_at, zone=claim.zone, joined=joined)
+    name, instance, why = claim.metadata.name, _instance(claim), claim.unlaunched
+    joined = bool(claim.status.node_name or claim.nodepool or claim.unread)
+    waits = None if why is None else _told(claim, "late", f"not launched in time: {why or UNHEARD}")
+    made_at = claim.billed_from if instance else None
+    return AskedNode(name=name, instance=instance, made_at=made_at, zone=claim.zone, joined=joined, waits=waits)
 
 
 def _instance(claim: NodeClaim) -> str:
@@ -315,13 +320,6 @@ def _closed(pool: GatedNodePool) -> str:
         f"Karpenter buys by NodePool {name} itself: set its spec.limits {LIMITED} to 0, or write "
         f"cluster_pool: karpenter:{name} to hold its dollars alone"
     )
-
-
-def _late(claim: NodeClaim, now: datetime) -> str:
-    """Why a claim is given up, in its provider's words where it has some; empty where it is not."""
-    age, why = now - claim.metadata.created_at, claim.unlaunched
-    late = why is not None and age > LAUNCHED_WITHIN
-    return f"not launched after {age // timedelta(minutes=1)} min: {why or UNHEARD}" if late else ""
 
 
 def _ended(claim: NodeClaim) -> LateRefusal:

@@ -24,16 +24,6 @@ class Booting(msgspec.Struct, frozen=True, kw_only=True):
     going: datetime | None = None
 
 
-class AskedNode(msgspec.Struct, frozen=True, kw_only=True):
-    """One node as it was asked for, by a name of ours. Gone before it ``joined``, and not by us, it was refused."""
-
-    name: str
-    instance: str = ""  # Empty until its cloud has made it.
-    made_at: datetime | None = None  # None until then.
-    zone: str = ""
-    joined: bool = False
-
-
 Reason = Literal["no-capacity", "quota", "other"]
 """Why a launch failed, as far as its cloud says."""
 
@@ -46,6 +36,25 @@ class LateRefusal(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
     zone: str = ""
     at: datetime | None = None
+
+
+class AskedNode(msgspec.Struct, frozen=True, kw_only=True):
+    """One node as it was asked for, by a name of ours; or several, by their one request.
+
+    Gone before it ``joined``, and not by us, it was refused.
+    """
+
+    name: str
+    instance: str = ""  # Empty until its cloud has made it.
+    made_at: datetime | None = None  # None until then.
+    zone: str = ""
+    joined: bool = False
+    waits: LateRefusal | None = None  # What is told of it once it has not been made for too long; None where it is.
+    asked_at: datetime | None = None  # By the store's time, as far as it is remembered: no cloud's clock.
+
+    def is_called(self, name: str) -> bool:
+        """True for its name, its instance, and each node ``NAME.N`` of a request."""
+        return bool(name) and (name in (self.name, self.instance) or name.startswith(f"{self.name}."))
 
 
 class PoolRules(msgspec.Struct, frozen=True, kw_only=True):

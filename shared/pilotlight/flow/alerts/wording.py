@@ -161,6 +161,7 @@ _TITLES = {
     "gate-refused": "is not opened to Karpenter",
     "gate-reverted": "is set by another hand",
     "end-stuck": "has machines that do not end",
+    "request-deleted": "loses its requests to another hand",
     "gate-left": "has a limit of ours, and no pool",
     "state-restored": "was restored, and does not know what came since",
     "scheduler-refuses": "is not bound where it seems to fit",

@@ -7,7 +7,7 @@ from datetime import timedelta
 import msgspec
 
 from pilotlight.decide.limits.plan_brakes import remember_call
-from pilotlight.errors import Denied, NoCapacity, QuotaExceeded, Retry, Throttled
+from pilotlight.errors import Denied, NoCapacity, QuotaExceeded, Retry, Throttled, Unsure
 from pilotlight.facts.decisions import Buy, NodeVerdict, Record
 from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.flow.budgets import budget_holds
@@ -148,15 +148,17 @@ class Act:
             return
         except Overtaken:
             raise
-        except Retry:
-            if not sending.let_out:
+        except Retry as no:
+            if not (sending.let_out and isinstance(no, Unsure)):
                 ledger.forget_flight(deps.state, key)
+            if sending.let_out and not isinstance(no, Unsure):
+                self._not_made(buy, sending, no)
             raise
         if not sending.let_out:
             sending.end("done", code="there", note=THERE)
             return
         if grown.asked:
-            self.memory = memory_updates.note_asked(self.memory, buy.pool, grown.asked)
+            self.memory = memory_updates.note_asked(self.memory, buy.pool, grown.asked, self.snapshot.now)
         self.memory, trips = memory_updates.note_growth(self.memory, buy, to, self.snapshot.now)
         self._asked(buy, served=True)
         if any(state.stops for state in self.snapshot.pools if state.name == buy.pool):
@@ -225,6 +227,17 @@ class Act:
             ledger.forget_flight(deps.state, key)
         self._break(buy.gangs)
         sending.end("denied", code="refused", note=f"{type(no).__name__}: {no}", count=came)
+
+    def _not_made(self, buy: Buy, sending: Sending, no: Retry) -> None:
+        """Its cloud says "not now", or was not reached: that is no lost answer, and nothing is waited for."""
+        now = self.snapshot.now
+        self.tally = self.tally.count_refusal(type(no).__name__)
+        self.memory = memory_updates.note_not_made(self.memory, buy.offering, str(no), now)
+        tries = memory_updates.tries_of(self.memory, buy.offering)
+        again = f"; tried {tries} times" if tries > 1 else ""
+        sending.end("denied", code="refused", note=f"{type(no).__name__}: {no}{again}", count=0)
+        if again:
+            self._break(buy.gangs)
 
     def _break(self, gangs: Sequence[str]) -> None:
         """A part of these gangs was refused: what was bought for them alone goes back, and no more of it is bought."""

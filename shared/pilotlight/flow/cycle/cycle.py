@@ -7,6 +7,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from msgspec.structs import replace
 
+from pilotlight.decide.money.holds import lit_instances
 from pilotlight.decide.nodes.spares.demand_rates import with_demand
 from pilotlight.facts.decisions import Plan, Record
 from pilotlight.facts.money.budgets import Money
@@ -177,6 +178,7 @@ class Cycle:
     def record(self, snapshot: Snapshot, plan: Plan, money: Money) -> Record | None:
         """The decision with the calls it will make; None where nothing is to be done or told."""
         id_ = ledger.new_id(snapshot.now, f"{self.deps.name}/{self.trigger}/{self.held.fence}/{self.round}")
+        lit = lit_instances(snapshot.view.nodes, snapshot.pools) if plan.releases else ()
         record = Record(
             id=id_,
             cluster=self.deps.name,
@@ -185,7 +187,11 @@ class Cycle:
             at=snapshot.now,
             status="open",
             plan=replace(plan, homes=NO_HOMES),
-            steps=call_steps.of_plan(plan, {pool.name: pool.desired - pool.owed for pool in snapshot.pools}),
+            steps=call_steps.of_plan(
+                plan,
+                {pool.name: pool.desired - pool.owed for pool in snapshot.pools},
+                {one.instance: one.since for one in lit},
+            ),
         )
         if not record.steps:
             record = with_messages(self.deps, record, (), snapshot.is_gone)
@@ -210,7 +216,7 @@ class Cycle:
         done = with_messages(deps, done, act.flapping, snapshot.is_gone)
         answer = answer_of(done)
         if answer.released:
-            instance_lifetimes.note_released(deps, snapshot, done)
+            instance_lifetimes.note_released(deps, done)
         done = close_and_tell(deps, done, version)
         if deps.policy.budgets:
             budget_holds.settle_decision(deps, done)

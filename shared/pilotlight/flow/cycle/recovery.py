@@ -19,6 +19,7 @@ from pilotlight.flow.alerts.wording import line
 from pilotlight.flow.budgets import budget_holds
 from pilotlight.flow.cycle.act import Act
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.observe import instance_lifetimes
 from pilotlight.flow.observe.snapshot import Snapshot, without_going
 from pilotlight.flow.records import call_steps, ledger, node_marks
 from pilotlight.flow.records.call_steps import Overtaken, Sending
@@ -236,27 +237,27 @@ def _named(deps: Deps, record: Record, sending: Sending) -> int | None:
 
 def _settle_release(deps: Deps, snapshot: Snapshot, record: Record, sending: Sending, lost: Sequence[Sending]) -> None:
     """Gone is done. One that is still there stays closed while the call may land: it is sent again, or then opened."""
-    step, now = sending.step, snapshot.now
+    step, now, said = sending.step, snapshot.now, sending.step.answer
     there = any(node.name == step.target for node in snapshot.view.nodes)
     pools = snapshot.pools
     boots = (b for pool in pools for b in (*pool.booting, *pool.queued) if not b.going)
     booting = {b.instance for b in boots}.union(*(p.refused for p in pools))
     if not there and (step.instance or step.target) not in booting:
-        sending.end("done", code="late", note="its answer was lost; the node is gone")
+        sending.end("done", code="late", note=f"{said}; the node is gone")
         for purchase in lost:
             purchase.one_less(sending.step)
     elif step.sent_at is None or now >= step.sent_at + call_steps.LANDS:
         verdict = record.plan.calls[step.n]
         if _gone(deps, step):
             node_marks.mark_released(deps, step.target, verdict.why, by=record.id)
-            sending.end("done", code="late", note="its answer was lost; the instance is gone")
+            sending.end("done", code="late", note=f"{said}; the instance is gone")
             for purchase in lost:
                 purchase.one_less(sending.step)
             return
         opened = {node.name for node in snapshot.view.nodes if not node.marked}
         if there and isinstance(verdict, NodeVerdict) and not (verdict.forced or _opened(record, step, opened)):
             node_marks.lift(deps, step.target, "release", by=record.id)
-        sending.end("unknown", code="late", note="its answer was lost, and the node is still there", count=0)
+        sending.end("unknown", code="late", note=f"{said}, and the node is still there", count=0)
 
 
 def _gone(deps: Deps, step: CallStep) -> bool:
@@ -282,6 +283,7 @@ def _close(deps: Deps, one: Left) -> bool:
     if any(step.open for step in known.steps):
         return False
     budget_holds.settle_decision(deps, known)
+    instance_lifetimes.note_released(deps, known)
     close_and_tell(deps, known, one.version)
     return True
 

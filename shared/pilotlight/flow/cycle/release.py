@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from pilotlight.errors import BadRequest, Denied, LastNode, PilotlightError, Retry
+from pilotlight.errors import BadRequest, Denied, LastNode, PilotlightError, Retry, Unsure
 from pilotlight.facts.decisions import NodeVerdict, StepCode
 from pilotlight.facts.memory import Memory
 from pilotlight.flow.deps import Deps
@@ -75,6 +75,8 @@ class NodeRelease:
         except Retry as lost:
             if not sending.let_out:  # Nothing was sent.
                 self._keep(lost)
+            elif not isinstance(lost, Unsure):
+                sending.note_answer(lost)
             raise
         else:
             self._released()

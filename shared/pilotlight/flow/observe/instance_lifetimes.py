@@ -6,11 +6,10 @@ An instance that stops by itself and is told of by nobody is over at the first l
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from pilotlight.decide.money.holds import lit_instances
 from pilotlight.facts.decisions import NodeVerdict, Record
 from pilotlight.facts.money.bill import Life
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.observe.snapshot import Snapshot
+from pilotlight.flow.records import call_steps
 from pilotlight.state_schema.billing_records import LIVES
 
 LATE = timedelta(hours=1)
@@ -22,31 +21,24 @@ def note_ended(deps: Deps, *lives: Life) -> None:
     LIVES.add(deps.state, f"{deps.name}/{_hour(deps.state.now())}", {life.instance: life for life in lives})
 
 
-def note_released(deps: Deps, snapshot: Snapshot, record: Record) -> None:
-    """Note the instances that a decision has just given back."""
-    gone = [node for node, step in record.calls_with_steps if isinstance(node, NodeVerdict) and step.state == "done"]
-    if not gone:
-        return
-    now = deps.now()
-    named = [(node, node.instance or node.node) for node in gone]
-    names = {name for _, name in named}
-    nodes = [node for node in snapshot.view.nodes if (node.instance or node.name) in names]
-    since = {one.instance: one.since for one in lit_instances(nodes, snapshot.pools)}
-    note_ended(
-        deps,
-        *(
-            Life(
+def note_released(deps: Deps, record: Record) -> None:
+    """Note the instances that a decision has given back; one whose answer was lost ended when that may have landed."""
+    now, lives = deps.now(), list[Life]()
+    for node, step in record.calls_with_steps:
+        if isinstance(node, NodeVerdict) and step.state == "done" and step.since is not None:
+            ended_at = min(now, step.sent_at + call_steps.LANDS) if step.sent_at else now
+            instance = node.instance or node.node
+            life = Life(
                 instance=instance,
                 node=node.node,
                 pool=node.pool,
-                since=since[instance],
-                ended_at=now,
-                seen_at=snapshot.now,
+                since=step.since,
+                ended_at=ended_at,
+                seen_at=record.at,
             )
-            for node, instance in named
-            if instance in since
-        ),
-    )
+            lives.append(life)
+    if lives:
+        note_ended(deps, *lives)
 
 
 def ended_since(deps: Deps, seen: datetime | None) -> list[Life]:

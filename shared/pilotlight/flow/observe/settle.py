@@ -83,7 +83,7 @@ def settle(deps: Deps, snapshot: Snapshot, last: datetime | None = None) -> Snap
     for claim, pool in heard.items():
         EVENT.put(deps.state, claim, Mark(note=pool))
     known_instances.learn(deps, snapshot.pools, snapshot.view.nodes, snapshot.now)
-    return replace(snapshot, memory=replace(memory, came=came), was=was, findings=findings)
+    return replace(snapshot, memory=replace(memory, came=came), was=was, findings=(*snapshot.findings, *findings))
 
 
 def _close_flights(

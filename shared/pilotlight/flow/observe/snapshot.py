@@ -16,6 +16,7 @@ from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe import known_instances
+from pilotlight.flow.observe.asked_nodes import with_asked
 from pilotlight.flow.observe.remembered_pools import as_remembered
 from pilotlight.flow.records import ledger, node_marks
 from pilotlight.flow.records.ledger import CLOUD_SKEW, Remembered
@@ -81,7 +82,7 @@ def look(deps: Deps, *, monitored: bool = False) -> Snapshot:
     flights = tuple(ledger.in_flight(deps.state, deps.name))
     was = ledger.recall(deps.state, deps.name)
     view = deps.observe()
-    told = deps.pools.describe()
+    told = with_asked(deps.pools.describe(), was.memory, now)
     standing: tuple[Node, ...] = ()
     if any(pool.stops or pool.stopped for pool in told):
         view, standing = known_instances.without_stopped(view, told)

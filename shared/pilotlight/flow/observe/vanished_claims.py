@@ -1,44 +1,63 @@
-"""Claims that were asked for by name and went before they were nodes, not by us: each is a refusal of its offering.
+"""What was asked for by name and went before it was a node, not by us: each is a refusal of its offering.
 
 Karpenter deletes a claim at once where its provider has no machine or its node class is not ready, after 5 minutes
 without a launch, and after 15 without a node: its deadlines come before ours. It says why in an Event, which may be
 forbidden, expire, or come late: the refusal waits for none, and one that comes later only mends its reason.
+A queue deletes nothing: another hand did, once, or as a rule. So the first request that is gone is asked for again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.nodes.pool_state import AskedNode, LateRefusal, PoolState
+from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import ledger
-from pilotlight.flow.records.memory_updates import never_ready, note_late_refusal
+from pilotlight.flow.records.memory_updates import never_ready, note_late_refusal, note_not_made, tries_of
 from pilotlight.state_schema.marks import EVENT, Mark
 
 IN_VAIN = timedelta(minutes=14)
 """Karpenter ends a machine that is no node after 15 minutes, of which its launch may have taken some seconds."""
 UNSAID = "{}: Karpenter deleted it before its node joined"
+DELETED = "{}: another hand deleted it before its nodes came; see who cleans up in its namespace"
 
 
 def with_vanished(deps: Deps, snapshot: Snapshot) -> Snapshot:
     """The look that has heard what is gone so, and remembers what is asked for and is no node yet."""
-    was = snapshot.memory.asked
-    memory = snapshot.memory
+    was, memory, findings = snapshot.memory.asked, snapshot.memory, snapshot.findings
     waits = {pool: known for pool, known in was.items() if pool in deps.policy.pools}
-    for pool in snapshot.pools:
+    for pool in (one for one in snapshot.pools if not one.unread):
         there = {one.name for one in pool.asked}
         gone = [one for one in was.get(pool.name, ()) if one.name not in there]
-        memory = _refused(deps, memory, pool, gone, snapshot.now) if gone else memory
-        ours = [one for one in pool.asked if snapshot.leaving.keys().isdisjoint((one.name, one.instance))]
-        waits[pool.name] = tuple(one for one in ours if not one.joined)
+        if gone:
+            memory, told = _heard(deps, memory, pool, gone, snapshot.now)
+            findings += told
+        waits[pool.name] = _waits(pool, snapshot.leaving)
     memory = replace(memory, asked={pool: known for pool, known in waits.items() if known})
     if (memory.asked, memory.backoffs) == (was, snapshot.memory.backoffs):
         return snapshot
     lasting = replace(snapshot.was.memory, asked=memory.asked, backoffs=memory.backoffs)
-    return replace(snapshot, memory=memory, was=ledger.remember(deps.state, deps.name, snapshot.was, lasting))
+    was_ = ledger.remember(deps.state, deps.name, snapshot.was, lasting)
+    return replace(snapshot, memory=memory, was=was_, findings=findings)
+
+
+def _waits(pool: PoolState, leaving: Iterable[str]) -> tuple[AskedNode, ...]:
+    """What is no node yet, and is not given back by us."""
+    names = tuple(leaving)
+    return tuple(replace(one, waits=None) for one in pool.asked if not (one.joined or any(map(one.is_called, names))))
+
+
+def _heard(
+    deps: Deps, memory: Memory, pool: PoolState, gone: Sequence[AskedNode], now: datetime
+) -> tuple[Memory, tuple[Finding, ...]]:
+    """The memory after some of a pool's went, and what people are told of it."""
+    if pool.rules is not None and pool.rules.queues:
+        return _deleted(deps, memory, pool.name, gone[-1].name, now)
+    return _refused(deps, memory, pool, gone, now), ()
 
 
 def _refused(deps: Deps, memory: Memory, pool: PoolState, gone: Sequence[AskedNode], now: datetime) -> Memory:
@@ -64,6 +83,16 @@ def _refused(deps: Deps, memory: Memory, pool: PoolState, gone: Sequence[AskedNo
         else:
             memory = note_late_refusal(memory, deps.offerings, pool.name, zone, late.reason, late.message, now)
     return memory
+
+
+def _deleted(deps: Deps, memory: Memory, pool: str, name: str, now: datetime) -> tuple[Memory, tuple[Finding, ...]]:
+    """The memory after a queue's request went, and what people are told from the second in a row."""
+    sold = [offering.name for offering in deps.offerings if offering.pool == pool]
+    for offering in sold:
+        memory = note_not_made(memory, offering, DELETED.format(name), now)
+    if max((tries_of(memory, offering) for offering in sold), default=0) < 2:
+        return memory, ()
+    return memory, (Finding(subject=f"pool {pool}", code="request-deleted", message=DELETED.format(name)),)
 
 
 def gone_mark(name: str) -> str:

@@ -9,10 +9,11 @@ its first byte. ADR 9.
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from types import MappingProxyType
 
 import msgspec
 
-from pilotlight.errors import Busy, Conflict
+from pilotlight.errors import Busy, Conflict, Retry
 from pilotlight.facts.decisions import CallStep, Plan, Record, StepCode, StepState
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.records import brake_records
@@ -66,7 +67,7 @@ class Sending:
         """
         ran = ran or self._deps.clock.stopwatch()
         self._see_that_it_may()
-        self._put(msgspec.structs.replace(self.step, state="sent", sent_at=self._deps.state.now()))
+        self._put(msgspec.structs.replace(self.step, state="sent", sent_at=self._deps.state.now(), note=""))
         if ran() >= AT_ONCE_S:
             if not self.sent_before:  # An earlier request for it may still land.
                 self.end("revoked", code="failed", note="its worker stood still before the call")
@@ -100,6 +101,10 @@ class Sending:
         if self.step.sent_at != self._sent_at:
             self._put(msgspec.structs.replace(self.step, sent_at=self._sent_at))
 
+    def note_answer(self, no: Retry) -> None:
+        """Note that it was answered, with "not now": it is sent again, and no answer was lost."""
+        self._put(msgspec.structs.replace(self.step, note=f"{type(no).__name__}: {no}"))
+
     def _put(self, step: CallStep) -> None:
         try:
             self._version = STEP.put(self._deps.state, self.name, step, if_version=self._version)
@@ -108,10 +113,13 @@ class Sending:
         self.step = step
 
 
-def of_plan(plan: Plan, sizes: Mapping[str, int]) -> tuple[CallStep, ...]:
+def of_plan(
+    plan: Plan, sizes: Mapping[str, int], since: Mapping[str, datetime] = MappingProxyType({})
+) -> tuple[CallStep, ...]:
     """A step for each call: purchases raise their pool from its size as it is, one after the other.
 
     Of ``sizes`` is taken off what a pool's cloud could not launch: it is taken first, and not asked for twice.
+    ``since`` has by instance when it began to cost.
     """
     sizes = dict(sizes)
     out: list[CallStep] = []
@@ -119,7 +127,8 @@ def of_plan(plan: Plan, sizes: Mapping[str, int]) -> tuple[CallStep, ...]:
         sizes[buy.pool] = to = sizes.get(buy.pool, 0) + buy.count
         out.append(CallStep(n=n, call="grow", pool=buy.pool, target=buy.offering, count=buy.count, to=to))
     for n, node in enumerate(plan.releases, len(out)):
-        out.append(CallStep(n=n, call="release", pool=node.pool, target=node.node, instance=node.instance))
+        began = since.get(node.instance or node.node)
+        out.append(CallStep(n=n, call="release", pool=node.pool, target=node.node, instance=node.instance, since=began))
     return tuple(out)
 
 

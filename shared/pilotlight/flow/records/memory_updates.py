@@ -63,15 +63,15 @@ def note_late_refusal(
     return memory
 
 
-def note_asked(memory: Memory, pool: str, asked: Sequence[AskedNode]) -> Memory:
+def note_asked(memory: Memory, pool: str, asked: Sequence[AskedNode], now: datetime) -> Memory:
     """These were asked for by their names."""
-    fresh = (*memory.asked.get(pool, ()), *asked)
+    fresh = (*memory.asked.get(pool, ()), *(msgspec.structs.replace(one, asked_at=now) for one in asked))
     return msgspec.structs.replace(memory, asked={**memory.asked, pool: fresh})
 
 
 def forget_asked(memory: Memory, pool: str, instance: str) -> Memory:
     """It is given back by us, by its name or its instance: gone, it is no refusal."""
-    left = tuple(one for one in memory.asked.get(pool, ()) if instance not in (one.name, one.instance))
+    left = tuple(one for one in memory.asked.get(pool, ()) if not one.is_called(instance))
     return msgspec.structs.replace(memory, asked={**memory.asked, pool: left}) if pool in memory.asked else memory
 
 
@@ -170,8 +170,8 @@ def note_refusal(
 
     ``several``: its pool has other zones. ``again``: the last refusal is told once more.
     """
-    old = next((b for b in memory.backoffs if b.offering == offering), None)
-    tries = old.tries + (not again) if old and (now - old.until).total_seconds() < MOST_REST_S else 1
+    old = _in_a_row(memory, offering, now)
+    tries = old.tries + (not again) if old else 1
     most_s = ZONE_REST_S if several and isinstance(no, NoCapacity) else MOST_REST_S
     rest_s = min(most_s, FIRST_REST_S.get(type(no), 60.0) * 2 ** min(tries - 1, MOST_DOUBLINGS))
     rest_s *= 1 + _jitter(offering, tries)
@@ -181,15 +181,31 @@ def note_refusal(
 
 
 def note_lost(memory: Memory, offering: str, sent_at: datetime, now: datetime) -> Memory:
-    """An answer was lost and nothing is there, where refusals leave no trace: the second in a row counts as a refusal.
+    """An answer was lost and nothing is there, where refusals leave no trace. One heard since is noted already."""
+    old = _in_a_row(memory, offering, now)
+    heard = old is not None and old.at is not None and old.at >= sent_at
+    return memory if heard else note_not_made(memory, offering, LOST, now)
 
-    The first rests nothing. One that was heard since it was sent is noted already.
+
+def note_not_made(memory: Memory, offering: str, why: str, now: datetime) -> Memory:
+    """Nothing was made, which need say nothing of the next try: the second in a row counts as a refusal.
+
+    The first rests nothing.
     """
+    if _in_a_row(memory, offering, now) is None:
+        return _resting(memory, offering, 0.0, why, now, 1)
+    return note_refusal(memory, offering, Denied(why), now)
+
+
+def tries_of(memory: Memory, offering: str) -> int:
+    """How often in a row an offering was refused."""
+    return next((b.tries for b in memory.backoffs if b.offering == offering), 0)
+
+
+def _in_a_row(memory: Memory, offering: str, now: datetime) -> Backoff | None:
+    """The last refusal of an offering, where one now comes so soon after it that it counts as the next."""
     old = next((b for b in memory.backoffs if b.offering == offering), None)
-    if old is None or (now - old.until).total_seconds() >= MOST_REST_S:
-        return _resting(memory, offering, 0.0, LOST, now, 1)
-    heard = old.at is not None and old.at >= sent_at
-    return memory if heard else note_refusal(memory, offering, Denied(LOST), now)
+    return old if old and (now - old.until).total_seconds() < MOST_REST_S else None
 
 
 def never_ready(memory: Memory, offering: str, why: str, now: datetime) -> Memory:

@@ -99,8 +99,11 @@ class Sandbox:
         return found
 
     def _refused(self, pool: str) -> list[str]:
-        """What its cloud could not launch, and would go on trying: it is called off by its name."""
-        return [one for one in self.state(pool).refused if one not in self.befores[pool].refused]
+        """What its cloud could not launch, or has not yet, and would go on trying: it is called off by its name."""
+        state, before = self.state(pool), self.befores[pool]
+        known = {*before.refused, *(one.name for one in before.asked)}
+        waits = (one.name for one in state.asked if one.waits is not None)
+        return [one for one in (*state.refused, *waits) if one not in known]
 
     def _same(self) -> str:
         return self._sized(self.size)

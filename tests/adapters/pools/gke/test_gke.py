@@ -1,13 +1,15 @@
 """GKE's pools: what is sent, and what each answer and each refusal means."""
 
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from civo_server import Fault
-from gke_answers import WHERE, error
+from gke_answers import WHERE, ZONE, error
 from gke_project import Project
+from gke_server import Gke
 from gke_site import serving
 from google_documents import COMPUTE, Call
 from small_cloud import world
@@ -17,6 +19,7 @@ from pilotlight.adapters.pools import gke as gke_cloud
 from pilotlight.adapters.pools.gke import google_rest
 from pilotlight.adapters.pools.gke import pools as gke_pools
 from pilotlight.adapters.pools.gke.groups import Group, Seen
+from pilotlight.adapters.pools.gke.own_names import is_own
 from pilotlight.adapters.pools.gke.pool_states import names
 from pilotlight.adapters.pools.gke.refusals import THROTTLED_S, Reason, reason_of
 from pilotlight.errors import (
@@ -33,7 +36,7 @@ from pilotlight.errors import (
 from pilotlight.ports.clouds import CloudAccount
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-OURS = re.compile(r"gke-prod-one-pool-0a1b2c3d-[0-9a-f]{8}")
+OURS = re.compile(r"gke-prod-one-pool-0a1b2c3d-[0-9a-f]{12}")
 
 
 def test_instances_are_created_by_names_of_the_step(here: Project) -> None:
@@ -64,8 +67,33 @@ def test_a_name_is_no_longer_than_an_instance_may_have(here: Project) -> None:
     long = "gke-" + "very-long-cluster-name-" * 2 + "0a1b2c3d"
     seen = Seen(Group("p", "z", "g"), long, 0)
     (name,) = names(seen, "step", range(1, 2))
-    assert len(name) == 63
-    assert re.fullmatch(r"gke-very.*-[0-9a-f]{8}", name)
+    assert len(name) == 62
+    assert re.fullmatch(r"gke-very.*-[0-9a-f]{12}", name)
+    assert is_own(seen.base, name)
+
+
+@pytest.mark.parametrize("other", ["deadbeef", "deadbeefcafe", "0a1b2c3d4e5f", "x7k2", "deadbeefcaf", ""])
+def test_another_hands_name_is_not_ours_though_it_ends_in_digits_of_a_hash(here: Project, other: str) -> None:
+    """One that waits is left alone: its machine is another's to call off."""
+    name = f"{here.gke.base('one')}-{other}"
+    here.gke.unmade[name] = "one", ZONE
+    here.gke.world.fleet.desired["one"] += 1
+    here.gke.never.add("one")
+    (waits,) = here.pool().booting
+    assert (waits.instance, waits.doubt) == (name, "another hand asked for it")
+
+
+def test_a_node_of_a_group_with_a_long_name_tells_when_it_was_made(
+    here: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own name begins with a part of its group's base: it is found among the zone's instances all the same."""
+    base = "gke-a-cluster-with-a-name-pool-with-a-long-name-0a1b2c3d"
+    monkeypatch.setattr(Gke, "base", lambda *_: base)
+    here.pools.grow("one", 1)
+    here.gke.world.advance(60)
+    (boots,) = here.pool().booting
+    assert len(boots.instance) == 63
+    assert boots.requested_at == here.gke.world.clock.now() - timedelta(seconds=60)
 
 
 def test_a_release_names_one_instance_of_its_zone(here: Project) -> None:

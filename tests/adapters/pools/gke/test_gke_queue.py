@@ -13,7 +13,7 @@ from gke_queue import QUEUED, QueueSite, queue_site
 from small_cloud import world
 
 from pilotlight.adapters.pools.gke import google_rest
-from pilotlight.errors import BadRequest, Busy, Forbidden, PilotlightError, QuotaExceeded, Unavailable
+from pilotlight.errors import BadRequest, Busy, Conflict, Forbidden, PilotlightError, QuotaExceeded, Unavailable, Unsure
 from pilotlight.facts.nodes.pool_state import InstanceState
 from pilotlight.ports.clouds import Gate
 
@@ -67,6 +67,24 @@ def test_a_step_that_arrives_twice_asks_once(here: QueueSite) -> None:
     here.pools.grow("one", 3, token="step-2")
     names = {one["metadata"]["name"] for one in here.requests()}
     assert (len(names), name in names, here.pool().desired) == (2, True, 3)
+
+
+def test_a_conflict_is_the_steps_own_request_or_none_at_all(here: QueueSite) -> None:
+    """A 409 whose name is there was asked before; without one nothing was; and unread it stays in doubt."""
+    conflict, store = "POST .*/provisioningrequests", here.server.store
+    asked(here)
+    (own,) = here.requests()
+    store.remove("provisioningrequests", own["metadata"]["name"], "pilotlight")
+    here.server.fail(409, on=conflict, times=2)
+    with pytest.raises(Conflict, match="409, and it is not there"):
+        here.pools.grow("one", 2, token="step-1")
+    here.server.fail(403, on="GET .*/provisioningrequests", skip=1, times=9)
+    with pytest.raises(Unsure, match="may be there"):
+        here.pools.grow("one", 2, token="step-1")
+    here.server.forget_faults()
+    here.server.before(conflict, lambda: store.add(own))
+    here.pools.grow("one", 2, token="step-1")
+    assert (len(here.requests()), here.pool().desired) == (1, 2)
 
 
 def test_the_gate_stands_before_the_request(here: QueueSite) -> None:

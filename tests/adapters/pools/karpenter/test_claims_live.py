@@ -10,7 +10,6 @@ from uuid import uuid4
 import pytest
 from karpenter_claims import CLASS, GPU
 
-from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api, Missing
 from pilotlight.adapters.pools.karpenter import GROUP, KarpenterPools
@@ -52,7 +51,7 @@ def here() -> Iterator[tuple[Api, str]]:
 def ports(api: Api, name: str, **rules: Any) -> KarpenterPools:
     """The port to that NodePool."""
     pool = PoolPolicy(instance_type="p4d.24xlarge", cluster_pool=name, **rules)
-    return KarpenterPools(api, {name: pool}, SystemClock())
+    return KarpenterPools(api, {name: pool})
 
 
 def state(pools: KarpenterPools) -> PoolState:

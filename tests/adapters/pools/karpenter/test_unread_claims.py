@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import pytest
 from api_store import Json
 from karpenter_claims import POOL, KarpenterWorld, claim_pools, on_claims
-from small_cloud import world
 
 from pilotlight.adapters.pools.karpenter import KarpenterPools
 from pilotlight.errors import BadRequest
@@ -92,7 +91,7 @@ def test_gates_alone_are_bought_for_nowhere() -> None:
             pools.grow("one", 1)
         pools.release("one", "n1")
         assert {line.partition("?")[0] for line in server.lines()} == {"GET /apis/karpenter.sh/v1/nodeclaims"}
-    alone = KarpenterPools(None, {"one": PoolPolicy(instance_type="one")}, world().clock)
+    alone = KarpenterPools(None, {"one": PoolPolicy(instance_type="one")})
     assert alone.describe() == ()
 
 

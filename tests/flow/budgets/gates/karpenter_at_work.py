@@ -75,7 +75,7 @@ class LiveGate:
             cluster=KubernetesCluster(api, stage.deps.policy, clock),
             clock=clock,
             state=MemoryState(clock),
-            pools=KarpenterPools(None, {}, SystemClock()),
+            pools=KarpenterPools(None, {}),
         )
         self.most_machines = 0
         self.over: list[str] = []

@@ -41,7 +41,7 @@ def site() -> Iterator[LiveGate]:
             policy=policy,
             offerings=Stage(pools=pools).deps.offerings,
             cluster=KubernetesCluster(api, policy, clock),
-            pools=KarpenterPools(api, pools, clock),
+            pools=KarpenterPools(api, pools),
         )
         made.pool(limit="0")
         box = {"name": "c", "image": "none", "resources": {"limits": {GPU: "8"}}}

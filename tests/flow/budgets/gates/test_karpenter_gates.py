@@ -11,7 +11,6 @@ from gated_site import GATED, NODE, GatedSite
 from karpenter import GPU
 from msgspec.structs import replace as changed
 
-from pilotlight.adapters.clocks import SystemClock
 from pilotlight.adapters.pools.karpenter import KarpenterPools
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.facts.limits.brakes import Pause
@@ -285,7 +284,7 @@ def test_where_karpenter_alone_buys_no_cloud_is_asked(server: ApiServer) -> None
     """With PILOTLIGHT_POOLS=karpenter the limit is set, and nobody else buys for a pod that Karpenter serves."""
     site = GatedSite(server, 3)
     site.karpenter.pool("gpu", "eight")
-    site.deps = replace(site.deps, pools=KarpenterPools(None, {}, SystemClock()))
+    site.deps = replace(site.deps, pools=KarpenterPools(None, {}))
     site.pod("p", 8)
     did = site.tick().did
     assert site.karpenter.limit("gpu") == "24"

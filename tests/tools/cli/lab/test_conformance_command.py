@@ -132,7 +132,7 @@ def test_karpenter_is_tried_for_real_only_where_that_is_said(tmp_path: Path, mon
 
 
 def test_a_claim_that_its_provider_keeps_waiting_is_called_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was asked for too long ago by the clock here: the run fails, and nothing goes on trying."""
+    """It has no machine when the run is over: the run fails, and nothing goes on trying."""
     with claimed(tmp_path, monkeypatch) as server:
         server.slow = True
         with pytest.raises(Failed, match="a promise was not kept"):

@@ -13,6 +13,7 @@ import msgspec
 
 from pilotlight.adapters.pools.gke.google_rest import GoogleRest
 from pilotlight.adapters.pools.gke.node_pools import NodePool
+from pilotlight.adapters.pools.gke.own_names import stem
 from pilotlight.adapters.pools.gke.refusals import Problem, Problems, gravest
 from pilotlight.errors import BadRequest, Denied, PilotlightError, Retry, Throttled, Unavailable
 
@@ -170,7 +171,7 @@ def look(api: GoogleRest, group: Group) -> Seen:
         return Seen(group, base, 0, autoscaler=scaled)
     found = tuple(one for one in _by_name(lambda: _listed(api, group), lambda one: one.called) if one.live)
     booted = any(one.instance_status for one in found)
-    there = _by_name(lambda: _there(api, group, f"{base}-.*"), lambda one: one.name) if booted else ()
+    there = _by_name(lambda: _there(api, group, f"{stem(base)}.*"), lambda one: one.name) if booted else ()
     made = {one.name: one.creation_timestamp for one in there if one.creation_timestamp}
     used = {one.name: one.resource_status.reservation_consumption_info.consumed_reservation for one in there}
     on = {name: where.rpartition("/")[2] for name, where in used.items() if where}

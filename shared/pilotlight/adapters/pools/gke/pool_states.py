@@ -1,7 +1,5 @@
 """A node pool of GKE as the port tells it, from its groups and its queue; and which names in it are ours."""
 
-import hashlib
-import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,6 +9,7 @@ from msgspec.structs import replace
 from pilotlight.adapters.pools.gke.closed import Closed
 from pilotlight.adapters.pools.gke.groups import RECREATES, Managed, Seen
 from pilotlight.adapters.pools.gke.node_pools import NodePool
+from pilotlight.adapters.pools.gke.own_names import is_own, own_name
 from pilotlight.adapters.pools.gke.refusals import Missing, reason_of
 from pilotlight.errors import PilotlightError, Retry
 from pilotlight.facts.nodes.pool_state import Booting, InstanceState, LateRefusal, PoolRules, PoolState
@@ -18,7 +17,6 @@ from pilotlight.facts.nodes.pool_state import Booting, InstanceState, LateRefusa
 if TYPE_CHECKING:
     from pilotlight.adapters.pools.gke.queue import Queue
 
-LONGEST_NAME, HASH = 63, 8
 GOES = ("STOPPING", "PENDING_STOP", "SUSPENDING", "DEPROVISIONING", "TERMINATED", "STOPPED", "SUSPENDED")
 """States of an instance that goes, or has gone."""
 
@@ -31,12 +29,17 @@ class PoolLook(NamedTuple):
     every: Sequence[Seen]
     unread: Sequence[PilotlightError] = ()
 
+    @property
+    def whole(self) -> bool:
+        """True where nothing is unread, and no list lags behind its group's size."""
+        return not self.unread and all(len(seen.instances) >= seen.size for seen in self.every)
+
 
 def state_at(name: str, pool: NodePool, look: PoolLook, no: Closed | None, now: datetime) -> PoolState:
     """A pool at a moment, by the policy's name of it; ``no`` is why nothing is bought in it."""
     queue, every, unread = look.queue, look.every, look.unread
     refused = [(seen, called) for seen in every for called in seen.refused]
-    ours = tuple(called for seen, called in refused if is_ours(seen, called))
+    ours = tuple(called for seen, called in refused if is_own(seen.base, called))
     state = PoolState(
         name=name,
         desired=sum(seen.size for seen in every),
@@ -76,7 +79,7 @@ def _with_given(state: PoolState, no: Closed | None, every: Sequence[Seen]) -> P
 
 
 def _booting(seen: Seen, one: Managed, now: datetime) -> Booting:
-    doubt = "another hand asked for it" if one.costs_nothing and not is_ours(seen, one.called) else ""
+    doubt = "another hand asked for it" if one.costs_nothing and not is_own(seen.base, one.called) else ""
     at = seen.made.get(one.called) or now
     return Booting(instance=one.called, requested_at=at, unmade=one.costs_nothing, doubt=doubt)
 
@@ -88,7 +91,7 @@ def _gives(no: Closed | None, state: PoolState, every: Sequence[Seen]) -> tuple[
         return ()
     named = (*(one.instance for one in (*state.booting, *state.queued)), *state.refused)
     shared = no is not None and no.shared
-    return tuple(name for name in named if not shared or any(is_ours(seen, name) for seen in every))
+    return tuple(name for name in named if not shared or any(is_own(seen.base, name) for seen in every))
 
 
 def instance_state(one: Managed, seen: Seen) -> InstanceState:
@@ -116,14 +119,5 @@ def _refusal(seen: Seen, name: str) -> LateRefusal:
 
 
 def names(seen: Seen, step: str, numbers: range) -> list[str]:
-    """Names of a step's instances: the same for the same step, whoever sends it."""
-    return [f"{_stem(seen)}-{hashlib.sha256(f'{step}/{n}'.encode()).hexdigest()[:HASH]}" for n in numbers]
-
-
-def _stem(seen: Seen) -> str:
-    return seen.base[: LONGEST_NAME - HASH - 1].rstrip("-")
-
-
-def is_ours(seen: Seen, name: str) -> bool:
-    """True where a name is of a step: a MIG's own end in four letters, and another hand's may be waited for."""
-    return re.fullmatch(rf"{re.escape(_stem(seen))}-[0-9a-f]{{{HASH}}}", name) is not None
+    """Names of a step's instances."""
+    return [own_name(seen.base, f"{step}/{n}") for n in numbers]

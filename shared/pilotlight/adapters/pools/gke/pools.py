@@ -7,6 +7,7 @@ Nodes of a pool of queued provisioning come by GKE's queue alone (``queue``): al
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
@@ -20,10 +21,11 @@ from pilotlight.adapters.pools.gke.closed import Closed, by_autoscaler, why_clos
 from pilotlight.adapters.pools.gke.google_rest import GoogleRest
 from pilotlight.adapters.pools.gke.groups import Group, Seen, look_at, runs_beside, told_of
 from pilotlight.adapters.pools.gke.node_pools import Cluster, NodePool
-from pilotlight.adapters.pools.gke.pool_states import PoolLook, instance_state, is_ours, names, state_at
+from pilotlight.adapters.pools.gke.own_names import is_own, stem
+from pilotlight.adapters.pools.gke.pool_states import PoolLook, instance_state, names, state_at
 from pilotlight.adapters.pools.gke.refusals import Problem, Problems, error_of
 from pilotlight.adapters.pools.gke.reservations import Look, is_bound, paid_of, reservations_of, see_that_there_is_room
-from pilotlight.errors import BadRequest, Busy, Denied, Forbidden, PilotlightError, Retry
+from pilotlight.errors import BadRequest, Busy, Denied, Forbidden, PilotlightError, Retry, Unsure
 from pilotlight.facts.nodes.pool_state import Booting, InstanceState, PoolState
 from pilotlight.facts.offers.paid_capacity import Paid
 from pilotlight.ports.clouds import CALL_S, OPEN, Gate, KubernetesApi
@@ -138,22 +140,34 @@ class GkePools:
             self._see_that_it_may(cluster, found, look)
             has = size if most is None else max(size, to - most)
             if look.queue:
-                look.queue.ask(size, size + to - has, f"{token or uuid4()}/{pool}", gate)
-                return PoolState(name=pool, desired=size + to - has)
+                asked = look.queue.ask(size, size + to - has, f"{token or uuid4()}/{pool}", gate)
+                return PoolState(name=pool, desired=size + to - has, asked=(asked,))
             seen = _of_zone(pool, look.every, zone)
             see_that_there_is_room(found, seen, to - has, reservations_of(self._compute))
             step = token or str(uuid4())
             called = names(seen, f"{step}/{pool}", range(has + 1, to + 1))
             body = {"instances": [{"name": name} for name in called]}
-            self._change(seen.group, "createInstances", str(uuid5(NAMESPACE_URL, step)), body, gate)
+            try:
+                self._change(seen.group, "createInstances", str(uuid5(NAMESPACE_URL, step)), body, gate)
+            except Busy as no:
+                self._see_that_none_is_there(found, called, no)
+                raise
             at = self._clock.now()
             booting = tuple(Booting(instance=name, requested_at=at) for name in called)
             return PoolState(name=pool, desired=size + to - has, booting=booting)
 
+    def _see_that_none_is_there(self, pool: NodePool, called: Collection[str], no: Busy) -> None:
+        """Raises ``Unsure`` where an instance by a step's name is there: then a 409 says that it was made before."""
+        with suppress(Denied, Retry):
+            look = self._look(pool)
+            if look.whole and not any(one.called in called for seen in look.every for one in seen.instances):
+                return
+        raise Unsure(f"it may have been made before: {no}")
+
     def came(self, pool: str, to: int, token: str) -> int | None:
         _, found = self._find(pool)
         look, step = self._look(found), f"{token}/{pool}"
-        if look.unread or any(len(seen.instances) < seen.size for seen in look.every):
+        if not look.whole:
             return None
         if look.queue:
             return look.queue.came(step)
@@ -189,7 +203,7 @@ class GkePools:
 
     def _beside(self, every: Sequence[Seen], instance: str) -> Group | None:
         """The group that an instance was taken out of and beside which it runs; None where it is gone."""
-        ours = (seen.group for seen in every if instance.startswith(f"{seen.base}-"))
+        ours = (seen.group for seen in every if instance.startswith(stem(seen.base)))
         return next((group for group in ours if runs_beside(self._compute, group, instance)), None)
 
     def _read(self) -> Cluster:
@@ -242,7 +256,7 @@ class GkePools:
     def _see_that_it_goes(self, cluster: Cluster, pool: NodePool, look: PoolLook, seen: Seen, instance: str) -> None:
         """Raises while GKE works on a pool, and in one that another scales for what is not of our names."""
         no = self._closed(cluster, pool, look)
-        if no is not None and (no.passes or (no.shared and not is_ours(seen, instance))):
+        if no is not None and (no.passes or (no.shared and not is_own(seen.base, instance))):
             raise (Busy if no.passes else BadRequest)(no.why)
 
     @property

@@ -4,7 +4,6 @@ A request is named by its step, so that what is sent twice asks once. Each of it
 to give back one that waits, or that failed, is to delete the request, for its nodes come together or not at all.
 """
 
-import hashlib
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 from urllib.parse import quote
@@ -12,18 +11,18 @@ from urllib.parse import quote
 from msgspec.structs import replace
 
 from pilotlight.adapters.pools.gke.node_pools import NodePool
+from pilotlight.adapters.pools.gke.own_names import is_own, own_name, stem
 from pilotlight.adapters.pools.gke.refusals import SHORT
 from pilotlight.codec.kubernetes.pages import Listing, listing
 from pilotlight.codec.kubernetes.provisioning_requests import ProvisioningRequest, pod_template, provisioning_request
-from pilotlight.errors import BadRequest, Busy, QuotaExceeded
+from pilotlight.errors import BadRequest, Busy, Conflict, Denied, QuotaExceeded, Retry, Unsure
 from pilotlight.facts.labels import POOL
-from pilotlight.facts.nodes.pool_state import Booting, LateRefusal, PoolState
+from pilotlight.facts.nodes.pool_state import AskedNode, Booting, LateRefusal, PoolState
 from pilotlight.ports.clouds import OPEN, Gate, KubernetesApi
 
 NAMESPACE = "pilotlight"
 REQUESTS = f"/apis/autoscaling.x-k8s.io/v1/namespaces/{NAMESPACE}/provisioningrequests"
 TEMPLATES = f"/api/v1/namespaces/{NAMESPACE}/podtemplates"
-LONGEST_NAME, HASH = 63, 8
 SHORTAGES = frozenset(
     ("ResourcePoolExhausted", "QueuingInfeasibleNoCapacity", "WaitTimeExceeded", "IPSpaceExhausted", "ZoneNotSupported")
 )
@@ -63,10 +62,13 @@ class Queue(NamedTuple):
                 Booting(instance=name, requested_at=one.metadata.created_at) for one in waits for name in _nodes(one)
             ),
             refused=(*state.refused, *(name for one in failed for name in _nodes(one))),
+            asked=tuple(
+                AskedNode(name=one.metadata.name, joined=one.over or bool(one.failed)) for one in self.requests
+            ),
             refusal=_refusal(failed[0]) if failed else state.refusal,
         )
 
-    def ask(self, size: int, to: int, step: str, gate: Gate) -> None:
+    def ask(self, size: int, to: int, step: str, gate: Gate) -> AskedNode:
         """Ask for nodes up to a size. What is there by that name was asked for by this very step.
 
         The template asks for nothing by itself, and costs nothing: it is there before the gate is asked.
@@ -82,16 +84,30 @@ class Queue(NamedTuple):
                 f"the autoscaler of node pool {called} makes at most {most}, and {to} are wanted: its queue would "
                 f"keep them waiting; raise its --total-max-nodes"
             )
-        template = f"{_stem(called)}-{gpus}-gpus"
+        template = f"{stem(called)}-{gpus}-gpus"
         self.api.change("POST", TEMPLATES, pod_template(template, called, gpus), OPEN)
-        self.api.change("POST", REQUESTS, provisioning_request(self._name(step), called, template, to - size), gate)
+        name = self._name(step)
+        if not self.api.change("POST", REQUESTS, provisioning_request(name, called, template, to - size), gate):
+            self._see_that_it_is_there(name)
+        return AskedNode(name=name)
+
+    def _see_that_it_is_there(self, name: str) -> None:
+        """After a 409: a request of that name is this step's, and without one nothing was asked for."""
+        try:
+            there = any(one.metadata.name == name for one in _look(self.api, self.pool))
+        except (Denied, Retry) as no:
+            raise Unsure(f"ProvisioningRequest {name} may be there: {no}") from None
+        if not there:
+            raise Conflict(
+                f"POST of ProvisioningRequest {name}: 409, and it is not there: see who answers so, a webhook?"
+            )
 
     def came(self, step: str) -> int:
         """Nodes that a step asked for, or got; 0 where its request never came, or is gone."""
         return sum(one.nodes for one in self.requests if one.metadata.name == self._name(step))
 
     def _name(self, step: str) -> str:
-        return f"{_stem(self.pool.name)}-{hashlib.sha256(step.encode()).hexdigest()[:HASH]}"
+        return own_name(self.pool.name, step)
 
     def call_off(self, instance: str, gate: Gate) -> None:
         """Delete the request of a node. One that got its nodes meanwhile stays: they are its group's."""
@@ -108,11 +124,19 @@ class Queue(NamedTuple):
 
 
 def _look(api: KubernetesApi, pool: NodePool) -> Sequence[ProvisioningRequest]:
-    """Requests of ours. Of one that cannot be read its pool is not known: nothing is bought there."""
-    page = api.get(REQUESTS, _REQUESTS, labelSelector=f"{POOL}={pool.name}")
+    """Requests of ours, by our label or, where another hand took that off, by a step's name.
+
+    Of one that cannot be read its pool is not known: nothing is bought there.
+    """
+    page = api.get(REQUESTS, _REQUESTS)
     for odd in page.unread:
         raise BadRequest(f"ProvisioningRequest {odd.subject} cannot be read: {odd.message}; mend or delete it")
-    return [one for one in page.items or () if one.metadata.deletion_timestamp is None]
+    return [
+        one
+        for one in page.items or ()
+        if one.metadata.deletion_timestamp is None
+        and (one.metadata.labels.get(POOL) == pool.name or is_own(pool.name, one.metadata.name))
+    ]
 
 
 def _nodes(request: ProvisioningRequest) -> list[str]:
@@ -130,7 +154,3 @@ def _reason(code: str, message: str) -> Literal["no-capacity", "quota", "other"]
     if code in QUOTAS:
         return "quota"
     return "no-capacity" if code in SHORTAGES or any(short in message for short in SHORT) else "other"
-
-
-def _stem(called: str) -> str:
-    return called[: LONGEST_NAME - HASH - 1].rstrip("-")
