@@ -239,6 +239,18 @@ BUGS = {
         "now",
         test="tests/adapters/pools/gke/test_gke_groups.py::test_a_name_that_is_used_again_has_the_age_of_what_is_there",
     ),
+    "a blip of a group sends pods to a dearer pool": Bug(
+        "flow.observe.remembered_pools:_silent",
+        "or now >= until",
+        "or True",
+        test="tests/flow/clouds/test_on_gke_silent.py::test_a_pod_waits_for_its_cheapest_pool_through_a_blip",
+    ),
+    "a lost purchase of a hidden group came": Bug(
+        "flow.cycle.recovery:_settle_grow",
+        "and pool.hidden for pool",
+        "and False for pool",
+        test="tests/flow/clouds/test_on_gke_silent.py::test_a_lost_purchase_is_settled_once_its_group_is_seen_again",
+    ),
     "a claim goes whatever has become of it since the look": Bug(
         "adapters.pools.karpenter:KarpenterPools.release",
         " if instance == name else {}",
@@ -252,7 +264,7 @@ BUGS = {
         test="tests/adapters/pools/karpenter/test_karpenter_claims.py::test_a_node_pool_that_buys_by_itself_is_left_to_karpenter",
     ),
     "a claim that drains is a part of its pool": Bug(
-        "adapters.pools.karpenter:_live",
+        "codec.kubernetes.karpenter_objects:live_ones",
         "claim.metadata.deletion_timestamp is None",
         "True",
         test="tests/adapters/pools/karpenter/test_karpenter_claims.py::test_a_claim_that_drains_is_no_part_of_its_pool_and_is_deleted_once",

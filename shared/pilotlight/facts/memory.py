@@ -245,6 +245,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     idle_since: dict[str, datetime] = {}  # Nodes without a GPU pod, since when.
     # Since when they were seen: instances that are only names, and "POOL/" that lags behind its size.
     unmade: dict[str, datetime] = {}
+    silent: dict[str, datetime] = {}  # Pools of which a part does not answer, since when.
     last_buy: dict[str, datetime] = {}  # By pool.
     pool_class: dict[str, WorkloadClass] = {}  # By pool, the class that it was last lit for.
     hits: dict[str, Hits] = {}  # Demand on spare nodes, by pool.

@@ -20,6 +20,8 @@ from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, Api
 from pilotlight.codec.kubernetes.karpenter_objects import BEFORE, MANAGER, WROTE
 from pilotlight.errors import BadRequest, Conflict
+from pilotlight.facts.labels import KARPENTER_NODE_POOL as NODEPOOL
+from pilotlight.facts.labels import POOL
 from pilotlight.tools.install.karpenter.nodepool_handback import give_back
 
 ANY = msgspec.json.Decoder(dict[str, Any])
@@ -105,14 +107,22 @@ def test_a_nodepool_that_is_not_there_says_so(server: ApiServer, api: Api) -> No
     assert (there.nodepool, there.limit, there.unread) == ("gpu", 8, "")
 
 
-def test_a_claim_that_cannot_be_read_blinds_every_gate(server: ApiServer, api: Api) -> None:
-    """Nobody knows whose it is: no NodePool is opened by a count without it."""
+@pytest.mark.parametrize(("labels", "blind"), [
+    ({}, ("gpu", "cpu")), ({NODEPOOL: "gpu"}, ("gpu",)), ({POOL: "gpu"}, ()), ({POOL: "x", NODEPOOL: "cpu"}, ("cpu",)),
+])  # fmt: skip
+def test_a_claim_that_cannot_be_read_blinds_its_gate_alone(
+    server: ApiServer, api: Api, labels: dict[str, str], blind: tuple[str, ...]
+) -> None:
+    """No NodePool is opened by a count without it; one of which nobody knows whose it is blinds every gate, and one of
+    ours blinds none."""
     karpenter = Karpenter(server, 8)
-    karpenter.pool("gpu", "p4d", limit="8")
-    odd = {"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": "odd"}, "status": {"capacity": 7}}
-    server.add(odd)
-    (state,) = nodepool_limits.read(api, ["gpu"])
-    assert state.unread.startswith("NodeClaim odd: ")
+    for name in ("gpu", "cpu"):
+        karpenter.pool(name, "p4d", limit="8")
+    meta = {"name": "odd", "labels": labels}
+    server.add({"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": meta, "status": {"capacity": 7}})
+    found = nodepool_limits.read(api, ["gpu", "cpu"])
+    assert tuple(state.nodepool for state in found if state.unread.startswith("NodeClaim odd: ")) == blind
+    assert [len(state.claims) for state in found] == [labels.get(NODEPOOL) == name for name in ("gpu", "cpu")]
 
 
 def test_a_cluster_without_karpenter_is_refused_in_words(api: Api) -> None:

@@ -121,7 +121,7 @@ class ChaosGke(Gke):
             self.extra[self.dice.choice(pools)] = self.dice.choice(SHUT)
         if self._meets("unread", UNREAD):
             hidden = len(pools) > 1 and not self.refuses  # An account that may see none is told so, and looks at none.
-            self.refuses[self.dice.choice(pools)] = self.dice.choice((403, 404)) if hidden else 404
+            self.refuses[self.dice.choice(pools)] = self.dice.choice((403, 404, 503)) if hidden else 404
         self.seen.books.unread.note(self.refuses, self.world.now_s)
         self.shifts = int(self._meets("told twice", TWICE))
         self.codes = [attempt("RESOURCE_OPERATION_FAILED", NoCapacity("it failed")), attempt("", NoCapacity("none"))]

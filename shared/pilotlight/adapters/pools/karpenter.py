@@ -15,11 +15,19 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
 
-from pilotlight.codec.kubernetes.karpenter_objects import HANDED_BACK, GatedNodePool, NodeClaim, gate_state
+from pilotlight.codec.kubernetes.karpenter_objects import (
+    HANDED_BACK,
+    GatedNodePool,
+    NodeClaim,
+    gate_state,
+    live_ones,
+    made_by,
+    why_unread,
+)
 from pilotlight.codec.kubernetes.node_claims import SHORT, ClaimEvent, node_claim
 from pilotlight.codec.kubernetes.nodes.gpu_models import instance_id
 from pilotlight.codec.kubernetes.pages import Listing, ListOf, listing
-from pilotlight.errors import BadRequest, Busy, Conflict, Denied, Forbidden, PilotlightError, Retry, Unavailable, Unsure
+from pilotlight.errors import BadRequest, Busy, Conflict, Denied, Forbidden, PilotlightError, Retry, Unsure
 from pilotlight.facts.labels import POOL
 from pilotlight.facts.money.gates import LIMITED
 from pilotlight.facts.nodes.pool_state import (
@@ -51,33 +59,46 @@ _SHORTAGE = re.compile(r"(?i)capacity|insufficient|exhausted|not ?available|allo
 _QUOTA = re.compile(r"(?i)quota|(?<!request)(?<!request )limit ?exceeded|MaxSpotInstanceCountExceeded")
 """A limit of requests is none of machines."""
 T = TypeVar("T")
+Claims = Iterable[NodeClaim]
 _NODE_POOLS: Listing[GatedNodePool] = listing(GatedNodePool)
 _CLAIMS: Listing[NodeClaim] = listing(NodeClaim)
 _EVENTS: Listing[ClaimEvent] = listing(ClaimEvent)
 
 
 class KarpenterPools:
-    """The Pools port of a cluster's NodePools. ``pools`` are the policy's, but for those that are gates alone."""
+    """The Pools port of a cluster's NodePools, by the policy's pools. Nothing is asked for by one that is a gate, and
+    claims of ours from before it was one go back."""
 
     cloud = ""
 
     def __init__(self, api: KubernetesApi | None, pools: Mapping[str, PoolPolicy]) -> None:
         self._api = api
-        self._pools = {name: pool for name, pool in pools.items() if not pool.nodepool} if api is not None else {}
+        self._pools = dict(pools) if api is not None else {}
+        self._gates = frozenset(name for name, pool in self._pools.items() if pool.nodepool)
         self._lock = Lock()
 
     def describe(self) -> Sequence[PoolState]:
-        """Every pool that has a NodePool, or claims of one. What is a node already is among what is on its way."""
+        """Every pool that has a NodePool, or claims of one. What is a node already is among what is on its way. Our
+        claims are known though NodePools do not answer, and go back as ever."""
         if not self._pools:
             return ()
-        claims, short, found = self._claims(), self._shortages(), self._node_pools()
-        there = (name for name in self._pools if name in found or _of_pool(claims, self._called(name)))
-        return [self._state(name, found.get(name), claims, short) for name in there]
+        direct = self._pools.keys() - self._gates
+        try:
+            claims = self._claims()
+        except (Denied, Retry) as no:
+            if direct:
+                raise
+            return [self._unread_gate(name, no) for name in self._pools]
+        short, (found, silent) = (self._shortages(), self._seen_node_pools()) if direct else ((), ({}, ""))
+        asked = direct if silent else found.keys()
+        there = [name for name in self._pools if name in asked or self._mine(name, claims)]
+        return [self._state(name, found.get(name), claims, short, silent) for name in there]
 
     def instance(self, pool: str, instance: str) -> InstanceState | None:
-        claim = self._of(pool, instance) if pool in self._pools else None
-        if claim is None:
-            return InstanceState(there=False)
+        mine = self._mine(pool)
+        claim = _named(mine, instance)
+        if claim is None or claim.unread:
+            return None if any(one.unread for one in mine) else InstanceState(there=False)
         meta, joined = claim.metadata, bool(claim.status.node_name)
         goes = meta.deletion_timestamp is not None
         return InstanceState(there=True, created_at=claim.billed_from, going=goes, runs=joined and not goes)
@@ -86,17 +107,18 @@ class KarpenterPools:
         self, pool: str, to: int, zone: str = "", *, gate: SizeGate = OPEN, token: str = "", most: int = UNBOUNDED
     ) -> PoolState:
         with self._lock:
-            found = self._node_pools().get(pool) if pool in self._pools else None
+            found = self._node_pools().get(pool) if pool in self._pools.keys() - self._gates else None
             if found is None:
                 raise BadRequest(self._missing(pool))
             claims = self._claims()
-            size = len(_live(_of_pool(claims, self._called(pool))))
+            mine = self._mine(pool, claims)
+            size = len(live_ones(mine))
             if size >= to:
                 return self._state(pool, found, claims, ())
             if at := _given(found):
                 again = f"pilotlight takeover --pool {pool} takes it again"
                 raise BadRequest(f"NodePool {self._called(pool)} was handed back at {at}: {again}")
-            if no := _closed(found):
+            if no := why_unread(mine) or _closed(found):
                 raise BadRequest(no)
             if found.unready:
                 raise Denied(f"NodePool {self._called(pool)}: {found.unready}"[:240])
@@ -111,12 +133,15 @@ class KarpenterPools:
             )
 
     def came(self, pool: str, to: int, token: str) -> int | None:
-        live = {claim.metadata.name for claim in _live(self._claims())} if pool in self._pools else set[str]()
+        live = {claim.metadata.name for claim in live_ones(self._claims())} if pool in self._pools else set[str]()
         return len(live.intersection(self._names(pool, token, range(1, to + 1))))
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         with self._lock:
-            claim = self._of(pool, instance) if pool in self._pools else None
+            mine = self._mine(pool)
+            claim = _named(mine, instance)
+            if (claim is None or claim.unread) and (no := why_unread(mine)):
+                raise BadRequest(no)
             if claim is None or claim.metadata.deletion_timestamp is not None or self._api is None:
                 return
             name, meta = claim.metadata.name, claim.metadata
@@ -126,7 +151,7 @@ class KarpenterPools:
             read = {"uid": meta.uid, **({"resourceVersion": meta.resource_version} if instance == name else {})}
             options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": read}
             if not self._api.change("DELETE", f"{GROUP}/nodeclaims/{quote(name)}", options, gate):
-                now = self._of(pool, name)
+                now = _named(self._mine(pool), name)
                 if now is not None and now.metadata.uid == meta.uid:
                     raise Busy(f"NodeClaim {name} has changed since it was read: look again")
 
@@ -150,19 +175,34 @@ class KarpenterPools:
 
     def _called(self, pool: str) -> str:
         rules = self._pools.get(pool)
-        return (rules.cluster_pool if rules is not None else "") or pool
+        return (rules.nodepool or rules.cluster_pool if rules is not None else "") or pool
 
     def _node_pools(self) -> Mapping[str, GatedNodePool]:
         """By pool those that are there."""
         found = {pool.metadata.name: pool for pool in self._list("nodepools", _NODE_POOLS).items or ()}
-        return {name: found[called] for name in self._pools if (called := self._called(name)) in found}
+        asked = (name for name in self._pools if name not in self._gates)
+        return {name: found[called] for name in asked if (called := self._called(name)) in found}
+
+    def _seen_node_pools(self) -> tuple[Mapping[str, GatedNodePool], str]:
+        """Those that are there, and why they do not answer."""
+        try:
+            return self._node_pools(), ""
+        except Retry as no:
+            return {}, f"Karpenter's NodePools do not answer: {no}"
 
     def _claims(self) -> Sequence[NodeClaim]:
-        """Those of ours. One that cannot be read is in no count: nothing goes by it."""
-        page = self._list("nodeclaims", _CLAIMS, labelSelector=POOL)
-        for odd in page.unread:
-            raise Unavailable(f"NodeClaim {odd.subject} cannot be read: {odd.message}")
-        return page.items or ()
+        """Those of ours. One that cannot be read is one, and its pool is not seen whole."""
+        return self._list("nodeclaims", _CLAIMS, labelSelector=POOL).items or ()
+
+    def _mine(self, pool: str, claims: Claims | None = None) -> list[NodeClaim]:
+        """Claims of a pool; of a gate those that Karpenter has not made."""
+        if pool not in self._pools:
+            return []
+        called = self._called(pool)
+        mine = [
+            one for one in (self._claims() if claims is None else claims) if one.metadata.labels.get(POOL) == called
+        ]
+        return made_by("", mine) if pool in self._gates else mine
 
     def _list(self, kind: str, shape: Listing[T], **query: str) -> ListOf[T]:
         assert self._api is not None
@@ -177,20 +217,20 @@ class KarpenterPools:
         asked = f"involvedObject.kind=NodeClaim,reason={SHORT}"
         try:
             found = self._api.get(EVENTS, _EVENTS, fieldSelector=asked).items or []
-        except Forbidden:
+        except (Forbidden, Retry):
             return ()
         return sorted((one for one in found if one.at), key=lambda one: str(one.at), reverse=True)
 
-    def _of(self, pool: str, instance: str) -> NodeClaim | None:
-        """A pool's claim, by its name or by its instance."""
-        mine = _of_pool(self._claims(), self._called(pool))
-        return next((claim for claim in mine if instance in (claim.metadata.name, _instance(claim))), None)
+    def _unread_gate(self, name: str, no: PilotlightError) -> PoolState:
+        why = f"its NodeClaims cannot be read: {no}"
+        rules = PoolRules(group=self._called(name), closed=why, silent=isinstance(no, Retry), starves=True)
+        return PoolState(name=name, desired=0, unread=why, hidden=True, rules=rules)
 
     def _state(
-        self, name: str, pool: GatedNodePool | None, claims: Iterable[NodeClaim], short: Iterable[ClaimEvent]
+        self, name: str, pool: GatedNodePool | None, claims: Claims, short: Iterable[ClaimEvent], silent: str = ""
     ) -> PoolState:
-        mine = _of_pool(claims, self._called(name))
-        live, going = _live(mine), [claim for claim in mine if claim.metadata.deletion_timestamp is not None]
+        odd = why_unread(mine := self._mine(name, claims))
+        live, going = live_ones(mine), [claim for claim in mine if claim.metadata.deletion_timestamp is not None]
         said = [_short(told) for told in short if self._is_ours(told, name)]
         return PoolState(
             name=name,
@@ -199,16 +239,25 @@ class KarpenterPools:
             refusal=next(iter(said), None),
             asked=tuple(map(_asked, live)),
             ended=(*(_ended(claim) for claim in going if not claim.status.node_name), *said),
-            rules=self._rules(name, pool, live),
+            unread=odd,
+            hidden=bool(odd),
+            rules=self._rules(name, pool, live, odd, silent),
         )
 
-    def _rules(self, name: str, pool: GatedNodePool | None, live: Sequence[NodeClaim]) -> PoolRules:
+    def _rules(
+        self, name: str, pool: GatedNodePool | None, live: Sequence[NodeClaim], unread: str, silent: str
+    ) -> PoolRules:
         """Where nothing may be bought, or the NodePool is gone, our claims go back as ever: nobody else ends them."""
+        told = _closed(pool) if pool is not None else silent or self._missing(name)
         return PoolRules(
             group=self._called(name),
-            closed=_closed(pool) if pool is not None else self._missing(name),
+            closed=unread or ("" if name in self._gates else told),
+            starves=bool(unread or silent),
+            silent=bool(silent and not unread),
             handed_back=_given(pool) if pool is not None else "",
-            gives=tuple(_instance(claim) or claim.metadata.name for claim in live if not claim.nodepool),
+            gives=tuple(
+                _instance(claim) or claim.metadata.name for claim in live if not (claim.nodepool or claim.unread)
+            ),
             forgets=True,
         )
 
@@ -228,14 +277,9 @@ class KarpenterPools:
         return self._called(pool)[: LONGEST_NAME - HASH - 1].rstrip("-.")
 
 
-def _of_pool(claims: Iterable[NodeClaim], called: str) -> list[NodeClaim]:
-    """Claims of a pool, by its NodePool's name."""
-    return [claim for claim in claims if claim.metadata.labels.get(POOL) == called]
-
-
-def _live(claims: Iterable[NodeClaim]) -> list[NodeClaim]:
-    """Those that are not being deleted."""
-    return [claim for claim in claims if claim.metadata.deletion_timestamp is None]
+def _named(claims: Claims, instance: str) -> NodeClaim | None:
+    """A claim, by its name or by its instance."""
+    return next((claim for claim in claims if instance in (claim.metadata.name, _instance(claim))), None)
 
 
 def _on_its_way(claim: NodeClaim) -> bool:
@@ -249,17 +293,12 @@ def _boots(claim: NodeClaim) -> Booting:
 
 
 def _asked(claim: NodeClaim) -> AskedNode:
-    """One that was given to its NodePool is Karpenter's, which ends it as it likes."""
-    joined, made_at = bool(claim.status.node_name or claim.nodepool), claim.billed_from if _instance(claim) else None
-    why = claim.unlaunched
-    return AskedNode(
-        name=claim.metadata.name,
-        instance=_instance(claim),
-        made_at=made_at,
-        zone=claim.zone,
-        joined=joined,
-        waits=None if why is None else _told(claim, "late", f"not launched in time: {why or UNHEARD}"),
-    )
+    """One that was given to its NodePool is Karpenter's, which ends it as it likes; an unread one may be a node."""
+    name, instance, why = claim.metadata.name, _instance(claim), claim.unlaunched
+    joined = bool(claim.status.node_name or claim.nodepool or claim.unread)
+    waits = None if why is None else _told(claim, "late", f"not launched in time: {why or UNHEARD}")
+    made_at = claim.billed_from if instance else None
+    return AskedNode(name=name, instance=instance, made_at=made_at, zone=claim.zone, joined=joined, waits=waits)
 
 
 def _instance(claim: NodeClaim) -> str:

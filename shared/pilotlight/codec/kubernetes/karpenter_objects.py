@@ -127,11 +127,17 @@ class _ClaimStatus(Wire, frozen=True):
 
 
 class NodeClaim(Wire, frozen=True):
-    """A NodeClaim."""
+    """A NodeClaim. ``unread`` is why nothing but its name and labels could be read, or empty."""
 
     metadata: PoolMetadata
     spec: _OwnSpec = _OwnSpec()
     status: _ClaimStatus = _ClaimStatus()
+    unread: str = ""
+
+    @classmethod
+    def husk(cls, name: str, uid: str, labels: dict[str, str], why: str) -> "NodeClaim":
+        """One of which no more can be read: it may be a machine all the same, of the pool that its labels name."""
+        return cls(metadata=PoolMetadata(name=name, uid=uid, labels=labels), unread=why)
 
     @property
     def nodepool(self) -> str:
@@ -147,8 +153,8 @@ class NodeClaim(Wire, frozen=True):
 
     @property
     def unlaunched(self) -> str | None:
-        """Why its provider has not launched it, in its own words; None where it has."""
-        if self.status.provider_id or self.status.node_name:
+        """Why its provider has not launched it, in its own words; None where it has, or may have."""
+        if self.status.provider_id or self.status.node_name or self.unread:
             return None
         return self._said("Launched")
 
@@ -210,8 +216,19 @@ def gate_state(pool: GatedNodePool, claims: Iterable[NodeClaim]) -> GateState:
 
 
 def made_by(pool: str, claims: Iterable[NodeClaim]) -> list[NodeClaim]:
-    """The claims of a NodePool, by its name."""
+    """The claims of a NodePool, by its name; those that no NodePool has are by an empty one."""
     return [claim for claim in claims if claim.nodepool == pool]
+
+
+def live_ones(claims: Iterable[NodeClaim]) -> list[NodeClaim]:
+    """Those that are not being deleted."""
+    return [claim for claim in claims if claim.metadata.deletion_timestamp is None]
+
+
+def why_unread(claims: Iterable[NodeClaim]) -> str:
+    """Why claims are not all read, by the first that is not; empty where they are."""
+    odd = next((claim for claim in claims if claim.unread), None)
+    return f"NodeClaim {odd.metadata.name} cannot be read: {odd.unread}; mend or delete it" if odd is not None else ""
 
 
 def unread_state(pool: str, why: str, claims: Iterable[NodeClaim]) -> GateState:

@@ -31,6 +31,7 @@ class _HuskMetadata(Wire, frozen=True):
     name: str
     namespace: str = ""
     uid: str = ""
+    labels: Any = None
 
 
 class _HuskSpec(Wire, frozen=True):
@@ -66,6 +67,11 @@ def _node(husk: _Husk, why: str) -> KubeNode:
     return KubeNode(metadata=meta, spec=NodeSpec(provider_id=husk.spec.provider_id), unread=why)
 
 
+def _labels(husk: _Husk) -> dict[str, str]:
+    told = husk.metadata.labels
+    return {key: value for key, value in told.items() if isinstance(value, str)} if isinstance(told, dict) else {}
+
+
 _STAND_INS: dict[type[Any], Callable[[_Husk, str], Any]] = {Pod: _pod, KubeNode: _node}
 _RAW, _HUSK = typed_json.decoder(ListOf[msgspec.Raw]), typed_json.decoder(_Husk)
 
@@ -93,6 +99,8 @@ class Listing(Generic[T]):
                 husk, why = _HUSK.decode(raw), _told(error)
                 if self._model in _STAND_INS:
                     found.append(_STAND_INS[self._model](husk, why))
+                elif (made := getattr(self._model, "husk", None)) is not None:
+                    found.append(made(husk.metadata.name, husk.metadata.uid, _labels(husk), why))
                 else:
                     told.append(self._finding(husk, why))
         return ListOf(items=found, metadata=page.metadata, unread=tuple(told))

@@ -51,10 +51,11 @@ def others_at(policy: Policy, view: ClusterView, pools: Sequence[PoolState], now
 
 
 def _gives(policy: Policy, state: PoolState) -> Sequence[str]:
-    """Instances that go back from a pool which its cloud alone keeps from being bought from."""
-    if state.rules is None or state.rules.handed_back or state.name in policy.gates or not _closed(policy, state):
+    """Instances that go back from a pool which its cloud alone keeps from being bought from, or which Karpenter buys
+    for: those are ours from before, and it ends none of them."""
+    if state.rules is None or state.rules.handed_back:
         return ()
-    return state.rules.gives
+    return state.rules.gives if state.name in policy.gates or _closed(policy, state) else ()
 
 
 def _given_back(policy: Policy, pools: Sequence[PoolState]) -> Iterator[tuple[str, str]]:

@@ -71,6 +71,7 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
     at_once: bool = False  # One node more in a named zone is launched or refused at once; else it goes on trying.
     closed: str = ""  # Why nothing is bought there now, with the way out; empty where it may be.
     starves: bool = False  # Nobody else makes nodes there meanwhile: its pods go elsewhere.
+    silent: bool = False  # It is closed for a part of it that does not answer, which may be over in minutes.
     gives: tuple[str, ...] = ()  # Instances that go back all the same while nothing is bought there.
     names_zone: bool = False  # It has several zones, and each purchase must name its own.
     flex_start: bool = False  # Its nodes are of flex-start.

@@ -33,7 +33,7 @@ from pilotlight.decide.money.karpenter_gate import (
     refusal,
     split,
 )
-from pilotlight.errors import BadRequest, Conflict, Denied, Retry
+from pilotlight.errors import BadRequest, Conflict, Denied, PilotlightError, Retry
 from pilotlight.facts.money.budgets import Balance, Meter, Money
 from pilotlight.facts.money.gates import LIMITED, GateLimit, GateState
 from pilotlight.facts.workload import Finding
@@ -97,7 +97,7 @@ def keep(deps: Deps, snapshot: Snapshot, money: Money, *, preview: bool = False)
     keeper = _Keeper(deps, cluster, snapshot, money, preview)
     try:
         states = cluster.read_gates((*gates.values(), *left))
-    except Denied as no:
+    except (Denied, Retry) as no:
         return keeper.unread(no)
     for pool, state in zip(gates, states[: len(gates)], strict=True):
         keeper.add(pool, state)
@@ -160,7 +160,7 @@ class _Keeper:
         usd = per_hour(offering.usd_per_hour, (hold.until - hold.since).total_seconds())
         self.gates.append(_Gate(pool, state, offering.gpus, count, each, closed, held, usd))
 
-    def unread(self, no: Denied) -> KeptGates:
+    def unread(self, no: PilotlightError) -> KeptGates:
         """Nothing can be read: all that the budgets of our limits have left counts as held, for those limits stand.
 
         Where NodePools are not served nothing is lit by them.

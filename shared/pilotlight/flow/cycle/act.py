@@ -212,7 +212,8 @@ class Act:
             self._asked(buy, served=False)
             self.elsewhere = self.elsewhere or several
         self.tally = self.tally.count_refusal(type(no).__name__)
-        size = next((p.desired for p in deps.pools.describe() if p.name == buy.pool), 0)
+        told = (p.desired for p in deps.pools.describe() if p.name == buy.pool and not p.unread)
+        size = next(told, step.to - step.count)
         self.memory = memory_updates.note_size(self.memory, buy.pool, size)
         came = max(0, min(step.count, step.count - (step.to - size)))
         self._move_lost(step, came)

@@ -153,7 +153,7 @@ def sized_anew(deps: Deps, snapshot: Snapshot, left: Sequence[Left], plan: Plan)
     if not (left and plan.buys):
         return snapshot
     grows = [sending.step for sending in purchases(left)]
-    now = {pool.name: _as_asked(pool, grows).desired for pool in deps.pools.describe()}
+    now = {pool.name: _as_asked(pool, grows).desired for pool in deps.pools.describe() if not pool.unread}
     pools = (replace(p, desired=min(p.desired, now.get(p.name, p.desired))) for p in snapshot.pools)
     return replace(snapshot, pools=tuple(pools))
 
@@ -168,7 +168,7 @@ def _opened(record: Record, step: CallStep, opened: Container[str]) -> bool:
 def _with_unheard(deps: Deps, snapshot: Snapshot, left: Sequence[Left], memory: Memory) -> Memory:
     """The memory with purchases whose nodes are gone, where a refusal leaves no trace: their answers were lost, or who
     heard them was overtaken before it wrote their names."""
-    forget = {pool.name: pool for pool in snapshot.pools if pool.rules is not None and pool.rules.forgets}
+    forget = {p.name: p for p in snapshot.pools if p.rules is not None and p.rules.forgets and not p.unread}
     for one in left:
         for sending in one.sendings:
             step, pool = sending.step, forget.get(sending.step.pool)
@@ -208,8 +208,11 @@ def _turned(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> Memory:
 
 
 def _settle_grow(deps: Deps, snapshot: Snapshot, record: Record, sending: Sending) -> None:
+    """What came of a purchase, by its names, or else by its pool's size: of a part that is hidden neither tells."""
     step = sending.step
     named = _named(deps, record, sending)
+    if named is None and any(pool.name == step.pool and pool.hidden for pool in snapshot.pools):
+        return
     size = next((pool.desired for pool in snapshot.pools if pool.name == step.pool), 0)
     came = max(0, min(step.count, step.count - (step.to - size))) if named is None else min(step.count, named)
     # A hand may have raised the size so far meanwhile; a name is no other's.

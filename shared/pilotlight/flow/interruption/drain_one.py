@@ -1,8 +1,7 @@
 """One look at one interruption: every step that is due is done, each once, in the order of the plan.
 
 Saving work (``save_work``) needs no lease and no store. Buying and giving back go through the walk, with its lease, its
-budgets and its records. A replacement is asked for before the first eviction; where it cannot be, the evictions wait
-for as long as the deadline allows.
+budgets and its records. A replacement is asked for before the first eviction, which waits for it while it has time to.
 """
 
 from collections.abc import Sequence
@@ -41,6 +40,7 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.interruption.departing_node import without_node
 from pilotlight.flow.interruption.save_work import Saving
 from pilotlight.flow.interruption.verify_notice import ASK_AGAIN, Questions
+from pilotlight.flow.observe.remembered_pools import see_that_it_answers
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import brake_records, flight_log, node_marks
 
@@ -285,7 +285,7 @@ class NodeDrain(Saving):
         if self.found.kind not in OUR_OWN:
             return False
         try:
-            pools = self.deps.pools.describe()
+            pools = see_that_it_answers(self.deps.pools.describe(), self.found.pool)
         except (Retry, Denied) as error:
             self.failed = self.failed or error
             return True  # Nothing could be given back now: no pod is made to leave for it.

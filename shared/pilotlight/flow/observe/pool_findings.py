@@ -30,9 +30,11 @@ def _owed_launches(pools: Sequence[PoolState]) -> tuple[Finding, ...]:
 
 
 def _unread_pools(pools: Sequence[PoolState]) -> tuple[Finding, ...]:
-    """A finding for each pool of which a part could not be read."""
+    """A finding for each pool of which a part could not be read; none while its pods wait for it to answer."""
     return tuple(
-        Finding(subject=f"pool {pool.name}", code="pool-unread", message=pool.unread) for pool in pools if pool.unread
+        Finding(subject=f"pool {pool.name}", code="pool-unread", message=pool.unread)
+        for pool in pools
+        if pool.unread and not (pool.rules and pool.rules.silent and not pool.rules.starves)
     )
 
 

@@ -26,6 +26,7 @@ from pilotlight.facts.workload import Finding, PodDemand
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe import known_instances
 from pilotlight.flow.observe.pool_findings import pool_findings
+from pilotlight.flow.observe.remembered_pools import remember
 from pilotlight.flow.observe.snapshot import GRAIN, Snapshot, any_may_come, ending_instances, ready_for_s
 from pilotlight.flow.observe.vanished_claims import gone_mark
 from pilotlight.flow.records import flight_log, lease, ledger, memory_updates, node_marks
@@ -70,7 +71,7 @@ def settle(deps: Deps, snapshot: Snapshot, last: datetime | None = None) -> Snap
         _note_vain(deps, snapshot)
     memory, heard = hear_refusals(deps, memory, snapshot.pools, snapshot.now)
     memory, findings = _sizes(memory, snapshot.pools)
-    memory = _unmade(memory, snapshot)
+    memory = remember(memory, snapshot.pools, snapshot.now)
     there, ending = (*snapshot.view.nodes, *snapshot.going), ending_instances(snapshot.pools)
     rests, opened = node_marks.settle(deps, there, snapshot.leaving, snapshot.now, ending)
     memory, findings = replace(memory, rests=rests), findings + opened
@@ -166,14 +167,6 @@ def foreseen(deps: Deps, snapshot: Snapshot) -> Snapshot:
     """The look with the idle times that a cycle would settle now; nothing is written."""
     last = lease.last_settled(deps.state, deps.name)
     return replace(snapshot, memory=_idle(snapshot.memory, snapshot, deps, last))
-
-
-def _unmade(memory: Memory, snapshot: Snapshot) -> Memory:
-    """Remember since when instances are only names, and pools lag behind their sizes."""
-    pools, was = snapshot.pools, memory.unmade
-    unmade = {b.instance: b.requested_at for pool in pools for b in pool.booting if b.unmade and not b.doubt}
-    unmade |= {at: was.get(at, snapshot.now) for pool in pools if pool.lagging for at in [f"{pool.name}/"]}
-    return replace(memory, unmade=unmade) if unmade != was else memory
 
 
 def _sizes(memory: Memory, pools: tuple[PoolState, ...]) -> tuple[Memory, tuple[Finding, ...]]:

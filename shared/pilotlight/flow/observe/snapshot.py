@@ -12,14 +12,15 @@ from pilotlight.facts.capacity import ClusterView, Node, digest
 from pilotlight.facts.decisions import Basis, BudgetSeen, Plan, PriceUsed
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.money.budgets import Money
-from pilotlight.facts.nodes.pool_state import Booting, InFlight, PoolState
+from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe import known_instances
 from pilotlight.flow.observe.asked_nodes import with_asked
+from pilotlight.flow.observe.remembered_pools import as_remembered
 from pilotlight.flow.records import flight_log, ledger, node_marks
 from pilotlight.flow.records.ledger import CLOUD_SKEW, Remembered
-from pilotlight.units import Seconds, count_of
+from pilotlight.units import Seconds
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,10 +88,9 @@ def look(deps: Deps, *, monitored: bool = False) -> Snapshot:
         view, standing = known_instances.without_stopped(view, told)
     there = {node.instance for node in view.nodes}
     since = now - timedelta(seconds=deps.policy.gpu_ready_deadline)
-    fresh = [entry for _, entry in flights if entry.requested_at >= since]
-    pools = tuple(
-        _owing(_without(_as_remembered(pool, fresh, view.nodes, was.memory, since), there), fresh) for pool in told
-    )
+    entries = [entry for _, entry in flights]
+    known = (as_remembered(pool, entries, view.nodes, was.memory, now, since) for pool in told)
+    pools = tuple(_without(pool, there) for pool in known)
     if any(b.requested_at < since for pool in pools for b in pool.booting) or any(
         e.broken or e.vain_since for _, e in flights
     ):
@@ -234,59 +234,6 @@ def _without(pool: PoolState, nodes: set[str], *, ending: bool = False) -> PoolS
     return pool if len(booting) == len(pool.booting) else replace(pool, booting=booting)
 
 
-def _as_remembered(
-    pool: PoolState, entries: Sequence[InFlight], nodes: Sequence[Node], memory: Memory, late: datetime
-) -> PoolState:
-    """The pool with what its cloud does not tell: what a part that is unread had, and since when it makes nothing."""
-    pool = _unread(pool, entries, nodes, memory.sizes) if pool.unread else pool
-    return _aged(pool, memory.unmade, late)
-
-
-def _unread(pool: PoolState, entries: Sequence[InFlight], nodes: Sequence[Node], sizes: Mapping[str, int]) -> PoolState:
-    """The pool as large as it may be, of which a part could not be read: with its nodes and what boots there; and what
-    else a part that is hidden had, or made anew since, which counts and is no room."""
-    known = sum(node.pool == pool.name for node in nodes) + sum(e.count for e in entries if e.pool == pool.name)
-    known = max(pool.desired, known)
-    more = max(0, sizes.get(pool.name, 0) - known) if pool.hidden else 0
-    return replace(pool, desired=known + more, owed=pool.owed + more)
-
-
-def _aged(pool: PoolState, since: Mapping[str, datetime], late: datetime) -> PoolState:
-    """The pool whose instances that are only names are as old as they have been seen so, and which is owed what it has
-    not even listed since before ``late``. Another hand's are not ours to give up."""
-    if pool.lagging and since.get(f"{pool.name}/", late) < late:
-        pool = _lagging(pool)
-    if not any(b.unmade for b in pool.booting):
-        return pool
-    return replace(pool, booting=tuple(_seen_first(b, since) if b.unmade else b for b in pool.booting))
-
-
-def _lagging(pool: PoolState) -> PoolState:
-    rules = pool.rules
-    if rules is not None and not rules.closed:
-        why = f"its cloud does not list {count_of(pool.lagging, 'node')} of size {pool.desired}, and made none in time"
-        way_out = f"lower the size of {rules.group} to {pool.desired - pool.lagging}"
-        gives = (*(one.instance for one in pool.booting), *pool.refused)
-        rules = replace(rules, closed=f"{why}: {way_out}", starves=True, gives=gives)
-    return replace(pool, owed=pool.owed + pool.lagging, rules=rules)
-
-
-def _seen_first(one: Booting, since: Mapping[str, datetime]) -> Booting:
-    return one if one.doubt else replace(one, requested_at=since.get(one.instance, one.requested_at))
-
-
-def _owing(pool: PoolState, entries: Sequence[InFlight]) -> PoolState:
-    """The pool without what was asked for since its cloud last said no, and is not overdue: that may be launched yet.
-
-    A refusal from before a request was seen, and heard, by the look that decided it: its pool was not asked then.
-    """
-    since = pool.refusal.at if pool.refusal else None
-    if not pool.owed or since is None:
-        return pool
-    fresh = sum(e.count for e in entries if e.pool == pool.name and e.requested_at > since)
-    return replace(pool, owed=max(0, pool.owed - fresh)) if fresh else pool
-
-
 def _with_flights(
     deps: Deps,
     memory: Memory,
@@ -313,12 +260,13 @@ def _with_flights(
 
 
 def _asked_at(entry: InFlight, nodes: Sequence[Node], pools: Sequence[PoolState], now: datetime) -> datetime:
-    """When an entry's nodes were asked for; of a pool with a queue, when they left that, as far as it is seen."""
+    """When an entry's nodes were asked for; of a pool with a queue, when they left that, as far as it is seen: what may
+    wait in one that cannot be read was asked for just now."""
     pool = next((p for p in pools if p.name == entry.pool and p.rules and p.rules.queues), None)
     if pool is None:
         return entry.requested_at
     begun = [b.requested_at for b in pool.booting] + [n.created_at for n in nodes if n.pool == entry.pool]
-    return now if pool.queued else max([entry.requested_at, *begun])
+    return now if pool.queued or pool.unread else max([entry.requested_at, *begun])
 
 
 def ready_for_s(entry: InFlight, nodes: Sequence[Node], memory: Memory, now: datetime) -> Seconds | None:

@@ -230,11 +230,16 @@ def test_a_request_that_cannot_be_read_costs_its_pool_alone(here: QueueSite) -> 
     assert here.pools.instance("one", "gone") is None
 
 
-def test_a_silent_api_server_is_waited_for(here: QueueSite) -> None:
-    """Nothing is known of what waits, so nothing is told of any pool."""
-    here.server.fail(503, on="GET .*/provisioningrequests", times=9)
-    with pytest.raises(Unavailable):
-        here.pools.describe()
+def test_a_queue_that_does_not_answer_costs_its_pool_alone(here: QueueSite) -> None:
+    """Nothing is known of what waits there: it is closed for now, and the other pool goes on."""
+    here.server.fail(503, on="GET .*/provisioningrequests", times=99)
+    one, eight = here.pool(), here.pool("eight")
+    assert one.rules is not None
+    assert one.unread.startswith("the queue of node pool one-pool does not answer: ")
+    assert (one.rules.closed, one.rules.silent, one.rules.queues, eight.unread) == (one.unread, True, True, "")
+    for ask in (lambda: here.pools.grow("one", 1), lambda: here.pools.release("one", "a.0")):
+        with pytest.raises(Unavailable, match="does not answer"):
+            ask()
 
 
 def test_a_pool_that_names_no_accelerators_is_asked_for_nothing(here: QueueSite) -> None:

@@ -9,7 +9,7 @@ from karpenter_claims import CLASS, GPU, KarpenterWorld, claim_pools, on_claims
 
 from pilotlight.adapters.cluster.kubernetes.transport import Missing
 from pilotlight.adapters.pools.karpenter import KarpenterPools
-from pilotlight.errors import BadRequest, Conflict, Denied, Forbidden, Unavailable, Unsure
+from pilotlight.errors import BadRequest, Conflict, Denied, Forbidden, Unsure
 from pilotlight.facts.nodes.pool_state import AskedNode, InstanceState, PoolState
 from pilotlight.facts.policy import PoolPolicy
 
@@ -352,31 +352,6 @@ def test_claims_of_karpenters_own_are_none_of_ours(here: Here) -> None:
     assert state(pools).desired == 0
     pools.release("one", "gpu-x")
     assert server.lines(DELETE) == []
-
-
-def test_a_claim_that_cannot_be_read_stops_the_count(here: Here) -> None:
-    """It may be a machine: nothing goes by a count without it."""
-    server, pools = here
-    pools.grow("one", 1)
-    (claim,) = server.claims()
-    server.store.write(server.store.resource("nodeclaims"), {**claim, "status": {"providerID": 7}})
-    server.machines.clear()
-    with pytest.raises(Unavailable, match="cannot be read"):
-        pools.describe()
-
-
-def test_gates_alone_are_bought_for_nowhere() -> None:
-    """A policy of gates asks the API server for nothing here."""
-    with on_claims() as (server, _):
-        pools = claim_pools(server, {"one": PoolPolicy(instance_type="one", cluster_pool="karpenter:one")})
-        before = len(server.lines())
-        assert pools.describe() == ()
-        with pytest.raises(BadRequest):
-            pools.grow("one", 1)
-        pools.release("one", "n1")
-        assert len(server.lines()) == before
-    alone = KarpenterPools(None, {"one": PoolPolicy(instance_type="one")})
-    assert alone.describe() == ()
 
 
 def test_a_claim_that_waits_costs_nothing_until_its_provider_launched_it(here: Here) -> None:

@@ -18,15 +18,19 @@ def server() -> Iterator[ApiServer]:
         yield found
 
 
+@pytest.mark.parametrize("status", [403, 503])
 @pytest.mark.parametrize("kind", ["nodepools", "nodeclaims"])
-def test_dollars_behind_limits_that_cannot_be_read_are_not_spent_by_us(server: ApiServer, kind: str) -> None:
-    """The right to list is gone: nothing is bought with their budget, and the alert says why, until it is back."""
+def test_dollars_behind_limits_that_cannot_be_read_are_not_spent_by_us(
+    server: ApiServer, kind: str, status: int
+) -> None:
+    """The right to list is gone, or they do not answer: nothing is bought with their budget, and the alert says why,
+    until they are read again."""
     site = GatedSite(server, 3, pools={"gpu": GATED, "own": OWN})
     site.karpenter.pool("gpu", "eight")
     site.tick()
     for n in range(40):
         site.pod(f"p{n}")
-    server.fail(403, on=f"GET .*{kind}", times=99)
+    server.fail(status, on=f"GET .*{kind}", times=99)
     site.tick()
     site.karpenter.launch("gpu", 9)
     site.karpenter.register("gpu")
@@ -49,3 +53,18 @@ def test_where_no_limit_of_ours_stands_an_unread_gate_stops_nobody(server: ApiSe
     site.tick()
     assert site.stage.nodes("own") == 1
     assert len(site.told("gate-refused")) == 1
+
+
+def test_idle_nodes_go_while_gates_do_not_answer(server: ApiServer) -> None:
+    """Nothing is bought with their budgets, and what costs without work costs no longer."""
+    site = GatedSite(server, 3, pools={"gpu": GATED, "own": OWN})
+    site.karpenter.pool("gpu", "eight")
+    site.tick()
+    site.pod("a")
+    site.tick()
+    assert site.stage.nodes("own") == 1
+    server.fail(503, on="GET .*nodepools", times=999)
+    server.store.drop(server.store.resource("pods"), ("ml", "a"))
+    for _ in range(20):
+        site.tick()
+    assert site.stage.nodes("own") == 0

@@ -9,7 +9,7 @@ documentation, "Server-Side Apply".
 from collections.abc import Sequence
 from urllib.parse import quote
 
-import msgspec
+from msgspec.structs import replace
 
 from pilotlight.adapters.cluster.kubernetes.listing import Lists
 from pilotlight.adapters.cluster.kubernetes.transport import APPLY_PATCH, NOTHING, Api
@@ -23,6 +23,7 @@ from pilotlight.codec.kubernetes.karpenter_objects import (
     unread_state,
 )
 from pilotlight.codec.kubernetes.pages import listing
+from pilotlight.facts.labels import POOL
 from pilotlight.facts.money.gates import LIMITED, GateState
 
 KARPENTER = "karpenter.sh/v1"
@@ -34,15 +35,23 @@ def read(api: Api, names: Sequence[str]) -> tuple[GateState, ...]:
     lists = Lists(api)
     pools = {pool.metadata.name: pool for pool in lists.all(NODE_POOLS, listing(GatedNodePool))}
     odd = {finding.subject: finding.message for finding in lists.unread}
-    claims = Lists(api)
-    made = claims.all(NODE_CLAIMS, listing(NodeClaim))
-    blind = next((f"NodeClaim {one.subject}: {one.message}" for one in claims.unread), "")
+    made = Lists(api).all(NODE_CLAIMS, listing(NodeClaim))
     missing = "there is no such NodePool: create it, or mend cluster_pool"
     found = (
         gate_state(pools[name], made) if name in pools else unread_state(name, odd.get(name, missing), made)
         for name in names
     )
-    return tuple(msgspec.structs.replace(state, unread=state.unread or blind) for state in found)
+    return tuple(replace(state, unread=state.unread or _blind(state.nodepool, made)) for state in found)
+
+
+def _blind(name: str, claims: Sequence[NodeClaim]) -> str:
+    """Why the claims of a NodePool are not all read: one is not that is its own, or nobody's."""
+    odd = (one for one in claims if one.unread and (one.nodepool == name or not _is_known(one)))
+    return next((f"NodeClaim {one.metadata.name}: {one.unread}" for one in odd), "")
+
+
+def _is_known(claim: NodeClaim) -> bool:
+    return bool(claim.nodepool) or POOL in claim.metadata.labels
 
 
 def set_limit(api: Api, gate: GateState, gpus: int) -> None:

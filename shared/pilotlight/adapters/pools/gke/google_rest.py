@@ -6,6 +6,7 @@ Errors are those of Google's JSON interfaces: a status, a code for each, and wor
 
 import time
 from collections.abc import Callable, Mapping
+from copy import copy
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -44,11 +45,17 @@ class GoogleRest:
     ) -> None:
         self._host = urlsplit(url).hostname or ""
         self._token = token if url.startswith("https://") else None
-        self._site, self.sleep = site_at(url, environ), sleep
+        self._site, self.sleep, self._tries_again = site_at(url, environ), sleep, True
+
+    def without_patience(self) -> "GoogleRest":
+        """The same, whose reads are tried once."""
+        other = copy(self)
+        other._tries_again = False
+        return other
 
     def read(self, path: str, shape: type[T], method: str = "GET") -> T:
         """Read; by POST where that is how it is asked. Tried again within bounds: reading changes nothing."""
-        for pause_s in PAUSES_S:
+        for pause_s in PAUSES_S if self._tries_again else ():
             try:
                 return self._read_once(path, shape, method)
             except Throttled as error:

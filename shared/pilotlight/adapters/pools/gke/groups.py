@@ -15,7 +15,7 @@ from pilotlight.adapters.pools.gke.google_rest import GoogleRest
 from pilotlight.adapters.pools.gke.node_pools import NodePool
 from pilotlight.adapters.pools.gke.own_names import stem
 from pilotlight.adapters.pools.gke.refusals import Problem, Problems, gravest
-from pilotlight.errors import BadRequest, Denied, PilotlightError, Unavailable
+from pilotlight.errors import BadRequest, Denied, PilotlightError, Retry, Throttled, Unavailable
 
 GROUP = re.compile(r".*/projects/([^/]+)/zones/([^/]+)/instanceGroupManagers/([^/]+)")
 LEAVES = ("DELETING", "ABANDONING")
@@ -186,7 +186,8 @@ class Looked(NamedTuple):
 
 
 def look_at(api: GoogleRest, pool: NodePool) -> Looked:
-    """Every group of a pool. One that is refused, as it was deleted beside us or is not ours to see, costs itself."""
+    """Every group of a pool. One that is refused, as it was deleted beside us or is not ours to see, or that does not
+    answer, costs itself."""
     every: list[Seen] = []
     unread: list[PilotlightError] = []
     groups = groups_of(pool)
@@ -197,9 +198,14 @@ def look_at(api: GoogleRest, pool: NodePool) -> Looked:
         named = f"group {group.name} in {group.zone} of node pool {pool.name}"
         try:
             every.append(look(api, group))
-        except Denied as no:
-            unread.append(type(no)(f"{named} cannot be read: {no}"))
+        except (Denied, Retry) as no:
+            unread.append(told_of(no, f"{named} cannot be read: {no}"))
     return Looked(tuple(every), tuple(unread))
+
+
+def told_of(no: PilotlightError, why: str) -> PilotlightError:
+    """The same error, with its place."""
+    return Throttled(why, no.after_s) if isinstance(no, Throttled) else type(no)(why)
 
 
 def _refused(api: GoogleRest, group: Group, found: Sequence[Managed]) -> Mapping[str, Problem]:

@@ -11,7 +11,7 @@ from pilotlight.adapters.pools.gke.groups import RECREATES, Managed, Seen
 from pilotlight.adapters.pools.gke.node_pools import NodePool
 from pilotlight.adapters.pools.gke.own_names import is_own, own_name
 from pilotlight.adapters.pools.gke.refusals import Missing, reason_of
-from pilotlight.errors import PilotlightError
+from pilotlight.errors import PilotlightError, Retry
 from pilotlight.facts.nodes.pool_state import Booting, InstanceState, LateRefusal, PoolRules, PoolState
 
 if TYPE_CHECKING:
@@ -64,9 +64,10 @@ def _rules(pool: NodePool, look: PoolLook, no: Closed | None) -> PoolRules:
         zones=zones,
         closed=no.why if no else "",
         starves=no is not None and not no.shared,
+        silent=no is not None and no.cause is not None and all(isinstance(one, Retry) for one in look.unread),
         names_zone=len(zones) > 1 and look.queue is None,
         flex_start=pool.config.flex_start,
-        queues=look.queue is not None,
+        queues=pool.queued_provisioning.enabled,
         most=pool.most if look.queue is not None else None,
     )
 

@@ -20,13 +20,13 @@ from msgspec.structs import replace
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.pools.gke.closed import Closed, by_autoscaler, why_closed
 from pilotlight.adapters.pools.gke.google_rest import GoogleRest
-from pilotlight.adapters.pools.gke.groups import Group, Seen, look_at, runs_beside
+from pilotlight.adapters.pools.gke.groups import Group, Seen, look_at, runs_beside, told_of
 from pilotlight.adapters.pools.gke.node_pools import Cluster, NodePool
 from pilotlight.adapters.pools.gke.own_names import is_own, stem
 from pilotlight.adapters.pools.gke.pool_states import PoolLook, instance_state, names, state_at
 from pilotlight.adapters.pools.gke.refusals import Problem, Problems, error_of
 from pilotlight.adapters.pools.gke.reservations import Look, is_bound, paid_of, reservations_of, see_that_there_is_room
-from pilotlight.errors import BadRequest, Busy, Denied, Forbidden, Retry, Unsure
+from pilotlight.errors import BadRequest, Busy, Denied, Forbidden, PilotlightError, Retry, Unsure
 from pilotlight.facts.nodes.pool_state import Booting, InstanceState, PoolState
 from pilotlight.facts.offers.paid_capacity import Paid
 from pilotlight.ports.clouds import CALL_S, OPEN, UNBOUNDED, Gate, KubernetesApi, SizeGate
@@ -81,12 +81,21 @@ class GkePools:
 
     def describe(self) -> Sequence[PoolState]:
         """Every pool of the policy that has a node pool. Instances that are nodes already are among those on their
-        way. A group that cannot be read costs its pool alone; where none can, what keeps us from it is raised."""
-        cluster = self._read()
+        way. A group that cannot be read costs its pool alone; where none can, what keeps us from it is raised.
+
+        Once one does not answer, each further one is asked once: many that are silent take no function's whole time.
+        """
+        cluster, compute = self._read(), self._compute
         pools = {pool.name: pool for pool in cluster.node_pools}
-        reservations = reservations_of(self._compute)
-        seen = {name: self._look(pools[called]) for name, called in self._names.items() if called in pools}
+        seen: dict[str, PoolLook] = {}
+        for name, called in self._names.items():
+            if called in pools:
+                seen[name] = self._look(pools[called], compute)
+                compute = (
+                    compute.without_patience() if any(isinstance(no, Retry) for no in seen[name].unread) else compute
+                )
         _see_that_one_is_read(seen.values())
+        reservations = reservations_of(compute)
         states = []
         for name, one in seen.items():
             pool = pools[self._names[name]]
@@ -100,7 +109,7 @@ class GkePools:
             return ()
         try:
             return paid_of(pool, every, reservations)
-        except Denied:
+        except (Denied, Retry):
             return ()
 
     def instance(self, pool: str, instance: str) -> InstanceState | None:
@@ -209,13 +218,14 @@ class GkePools:
             raise BadRequest(f"GKE has no node pool {name} in {self._cluster}; create it, or mend pools.{pool}")
         return cluster, found
 
-    def _look(self, pool: NodePool) -> PoolLook:
+    def _look(self, pool: NodePool, compute: GoogleRest | None = None) -> PoolLook:
         """A pool's queue first: what gets its nodes meanwhile is counted twice, never not at all."""
         queue, no = self._queue(pool)
-        every, unread = look_at(self._compute, pool)
-        return PoolLook(queue, str(no or ""), every, (*unread, *([no] if no and self._api else ())))
+        every, unread = look_at(compute or self._compute, pool)
+        unasked = str(no) if isinstance(no, Denied) else ""
+        return PoolLook(queue, unasked, every, (*unread, *([no] if no and self._api else ())))
 
-    def _queue(self, pool: NodePool) -> "tuple[Queue | None, Denied | None]":
+    def _queue(self, pool: NodePool) -> "tuple[Queue | None, PilotlightError | None]":
         """The queue that a pool's nodes come by, or why it cannot be asked; neither where they come by its groups."""
         if not pool.queued_provisioning.enabled:
             return None, None
@@ -227,6 +237,8 @@ class GkePools:
             return read_queue(self._api, pool), None
         except Denied as no:
             return None, no
+        except Retry as no:
+            return None, told_of(no, f"the queue of node pool {pool.name} does not answer: {no}")
 
     def _see_that_it_may(self, cluster: Cluster, pool: NodePool, look: PoolLook) -> None:
         no = self._closed(cluster, pool, look)
@@ -273,10 +285,10 @@ class GkePools:
 
 
 def _see_that_one_is_read(every: Iterable[PoolLook]) -> None:
-    """Raises where groups were asked for and none could be read: the account may not."""
+    """Raises where groups were asked for and none could be read: none answers, or the account may not."""
     looks = list(every)
     unread = [no for one in looks for no in one.unread]
-    barred = [no for no in unread if isinstance(no, Forbidden)]
+    barred = [no for kind in (Retry, Forbidden) for no in unread if isinstance(no, kind)]
     if barred and not any(one.every for one in looks):
         raise barred[0]
 
