@@ -10,7 +10,7 @@ from small_cloud import CATALOG, POOLS, SPOT, pod
 
 from pilotlight.errors import BadRequest, Busy, NoCapacity
 from pilotlight.facts.nodes.pool_state import PoolState
-from pilotlight.ports.clouds import StandbyPools
+from pilotlight.ports.clouds import Pools, StandbyPools
 from pilotlight.world.faults import Faults
 from pilotlight.world.simulation import World
 
@@ -131,5 +131,5 @@ def test_the_port_tells_and_stops(way: str) -> None:
         assert (here.world.launches, here.world.wakes, here.world.terminations) == (1, 1, 1)
 
 
-def _one(pools: StandbyPools) -> PoolState:
+def _one(pools: Pools) -> PoolState:
     return next(p for p in pools.describe() if p.name == "one")

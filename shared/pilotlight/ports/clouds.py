@@ -77,7 +77,7 @@ class Pools(Protocol):
 
 
 @runtime_checkable
-class StandbyPools(Pools, Protocol):
+class StandbyPools(Protocol):
     """A cloud whose nodes can be stopped: ``describe`` says of which pools, and ``grow`` starts stopped ones first."""
 
     def stop(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
@@ -89,7 +89,7 @@ class StandbyPools(Pools, Protocol):
 
 
 @runtime_checkable
-class NamingPools(Pools, Protocol):
+class NamingPools(Protocol):
     """A cloud in which nodes, or the request for them, are named by the ``token`` of ``grow``."""
 
     def came(self, pool: str, to: int, token: str) -> int | None:
@@ -100,7 +100,7 @@ class NamingPools(Pools, Protocol):
 
 
 @runtime_checkable
-class QuotaPools(Pools, Protocol):
+class QuotaPools(Protocol):
     """A cloud whose account may run so much of a kind, which is read before something is bought."""
 
     def quotas(self, types: "Mapping[str, tuple[str, CapacityType]]") -> "Mapping[str, Quota]":
@@ -184,7 +184,7 @@ class Shop(Protocol):
 
 
 @runtime_checkable
-class SpotShop(Shop, Protocol):
+class SpotShop(Protocol):
     """A cloud that tells what spot has cost, by zone."""
 
     def spot_prices(self, names: Sequence[str], since: datetime) -> "Mapping[str, SpotPrices]":
@@ -193,7 +193,7 @@ class SpotShop(Shop, Protocol):
 
 
 @runtime_checkable
-class OddsShop(Shop, Protocol):
+class OddsShop(Protocol):
     """A cloud that tells where its spot is soon taken."""
 
     def with_odds(self, told: "ToldPrices", places: Sequence[str]) -> "ToldPrices":
@@ -202,7 +202,7 @@ class OddsShop(Shop, Protocol):
 
 
 @runtime_checkable
-class DiskShop(Shop, Protocol):
+class DiskShop(Protocol):
     """A cloud that tells what its disks cost."""
 
     def disk_prices(self, names: Sequence[str]) -> "Mapping[str, DiskPrice]":
@@ -222,7 +222,7 @@ class Bills(Protocol):
 
 
 @runtime_checkable
-class FiledBills(Bills, Protocol):
+class FiledBills(Protocol):
     """A bill in files: each is read by itself, and it can be told without a read whether they are others.
 
     Every method raises as ``read`` does.

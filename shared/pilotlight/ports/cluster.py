@@ -91,7 +91,7 @@ class Cluster(Protocol):
 
 
 @runtime_checkable
-class PartlyRead(Cluster, Protocol):
+class PartlyRead(Protocol):
     """A cluster whose objects may be too odd to be read."""
 
     def observe_without(self, apart: "Sequence[SetApart]") -> "ClusterView":
@@ -100,7 +100,7 @@ class PartlyRead(Cluster, Protocol):
 
 
 @runtime_checkable
-class ScheduledCluster(Cluster, Protocol):
+class ScheduledCluster(Protocol):
     """A cluster whose scheduler shows that it lives."""
 
     def scheduler_beat(self) -> "datetime | None":
@@ -109,7 +109,7 @@ class ScheduledCluster(Cluster, Protocol):
 
 
 @runtime_checkable
-class PullingCluster(Cluster, Protocol):
+class PullingCluster(Protocol):
     """A cluster whose nodes tell of the images that they pull."""
 
     def pulls(self, pods: "Sequence[BoundPod]") -> "Mapping[str, Pull]":
@@ -118,14 +118,14 @@ class PullingCluster(Cluster, Protocol):
 
 
 @runtime_checkable
-class WideCluster(Cluster, Protocol):
+class WideCluster(Protocol):
     """A cluster that takes several writes at once."""
 
     at_once: int
 
 
 @runtime_checkable
-class HomingCluster(Cluster, Protocol):
+class HomingCluster(Protocol):
     """A cluster that can say without a whole look which nodes wait for their homes."""
 
     def without_home(self) -> "Set[str]":
@@ -134,7 +134,7 @@ class HomingCluster(Cluster, Protocol):
 
 
 @runtime_checkable
-class AdmittingCluster(Cluster, Protocol):
+class AdmittingCluster(Protocol):
     """A cluster where queued work is let in by an answer of ours."""
 
     def answer_check(self, answer: "CheckAnswer") -> None:
@@ -156,7 +156,7 @@ class AdmittingCluster(Cluster, Protocol):
 
 
 @runtime_checkable
-class StoppableQueues(Cluster, Protocol):
+class StoppableQueues(Protocol):
     """A cluster whose queues can be stopped: "name" is a ClusterQueue, "namespace/name" a LocalQueue."""
 
     def stop_queue(self, queue: str, why: str) -> bool:
@@ -169,7 +169,7 @@ class StoppableQueues(Cluster, Protocol):
 
 
 @runtime_checkable
-class GatedCluster(Cluster, Protocol):
+class GatedCluster(Protocol):
     """A cluster where Karpenter buys: NodePools whose limit of GPUs can be set."""
 
     def read_gates(self, nodepools: "Sequence[str]") -> "Sequence[GateState]":
@@ -185,7 +185,7 @@ class GatedCluster(Cluster, Protocol):
 
 
 @runtime_checkable
-class RestingCluster(Cluster, Protocol):
+class RestingCluster(Protocol):
     """A cluster whose owners of pods can be put to rest and woken: a Job is suspended, others scaled to zero."""
 
     def owner_of(self, namespace: str, pod: str, uid: str) -> "OwnerState | None":

@@ -27,7 +27,7 @@ class AlertChannel(Protocol):
 
 
 @runtime_checkable
-class ThreadedChannel(AlertChannel, Protocol):
+class ThreadedChannel(Protocol):
     """One where what follows on an alert can be shown with it."""
 
     def follow(self, alert: Alert, receipt: str) -> str:

@@ -10,7 +10,7 @@ from datetime import timedelta
 from decimal import Decimal
 from functools import partial
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 import pytest
@@ -29,7 +29,7 @@ from pilotlight.adapters.pools import asg
 from pilotlight.errors import Busy, NoCapacity, PilotlightError, QuotaExceeded, Throttled, Unsure
 from pilotlight.facts.nodes.pool_state import InstanceState, PoolState
 from pilotlight.facts.policy import SparePolicy
-from pilotlight.ports.clouds import OPEN, CloudAccount, Gate, NamingPools, SizeGate, StandbyPools
+from pilotlight.ports.clouds import OPEN, CloudAccount, Gate, NamingPools, Pools, SizeGate, StandbyPools
 from pilotlight.units import Seconds
 from pilotlight.world.machines import WorldPool
 from pilotlight.world.simulation import World
@@ -127,6 +127,10 @@ class ChaosAws(Aws):
         return [{"ErrorCode": "InsufficientInstanceCapacity", "ErrorMessage": "none left after the first"}]
 
 
+class _StoppingPools(Pools, StandbyPools, Protocol):
+    """A cloud whose nodes can be stopped."""
+
+
 class AsgHazard:
     """What ``HazardPools`` is to the world's cloud: a worker's way to it, looked at and full of faults."""
 
@@ -139,7 +143,7 @@ class AsgHazard:
     def __init__(self, aws: Any, environ: Any, hazard: Hazard, invariants: Invariants, off_s: Seconds) -> None:
         self._aws, self._hazard, self._invariants, self._off = aws, hazard, invariants, timedelta(seconds=off_s)
         clock = setting.SkewedClock(aws.world.clock, Skew(off_s))
-        self._pools: StandbyPools = self._open(CloudAccount(aws.names(), clock, str, environ))
+        self._pools: _StoppingPools = self._open(CloudAccount(aws.names(), clock, str, environ))
 
     def _open(self, account: CloudAccount) -> Any:
         pools = asg.open_pools(f"{REGION}/{EKS}", account)
