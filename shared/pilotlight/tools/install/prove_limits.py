@@ -4,12 +4,13 @@ The dry runs are our account's own, by its token or by impersonation; nothing is
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
+from msgspec.structs import replace
 
 from pilotlight import typed_json
 from pilotlight.adapters.cluster.kubernetes import pod_tolerations, writes
