@@ -9,7 +9,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import msgspec
 import pytest
 import yaml
 from manifests import HERE
+from msgspec.structs import replace
 
 from pilotlight.adapters.cluster.kubernetes.access.addresses import of_file
 from pilotlight.adapters.cluster.kubernetes.access.server_access import Access
