@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from small_fleet import NOW, T4, node, offering, plan, pod, policy
 
-from pilotlight.decide.interruption.give_way import MOST, WEIGHED, GiveWay, give_way, unweighed
+from pilotlight.decide.interruption.give_way import MOST, WEIGHED, GiveWay, count_unweighed, give_way
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Taint
 from pilotlight.facts.memory import Memory, Ran
 from pilotlight.facts.policy import PoolPolicy
@@ -184,8 +184,8 @@ def test_of_many_that_wait_those_of_the_highest_priority_are_weighed() -> None:
     view = ClusterView(pending=tuple(pods), nodes=(running(),))
     found = give_way(made, view, Memory(), RULES, NOW, ran(12).foretold)
     assert {one.priority for one in found} == {11}
-    assert (len(found), unweighed(made)) == (WEIGHED, WEIGHED + 2)
-    assert list(section(found, more=unweighed(made)))[-1].startswith(f"  {WEIGHED + 2} pods more")
+    assert (len(found), count_unweighed(made)) == (WEIGHED, WEIGHED + 2)
+    assert list(section(found, more=count_unweighed(made)))[-1].startswith(f"  {WEIGHED + 2} pods more")
 
 
 def test_without_recorded_runs_a_mean_is_taken_and_said() -> None:

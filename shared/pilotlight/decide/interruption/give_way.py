@@ -9,7 +9,7 @@ its CPU and memory are not known: then the node's whole room is taken.
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from itertools import islice
@@ -17,18 +17,18 @@ from typing import NamedTuple
 
 import msgspec
 
-from pilotlight.decide.demand.run_lengths import ALL, Foretold, expected_run_s, run_quantiles
 from pilotlight.decide.fit.fit import Allowed, Bin, of_node, pods_that_fit
 from pilotlight.decide.interruption.drain_plan import moves_on
 from pilotlight.decide.interruption.preemption import Contender, Queue, should_preempt
+from pilotlight.decide.interruption.time_left import Foretells, Lengths, TimeLeft
 from pilotlight.decide.money.economics import RESTORE_S
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node
 from pilotlight.facts.decisions import Plan
 from pilotlight.facts.memory import Memory
 from pilotlight.facts.place.pod_verdicts import Code, PodGroup
 from pilotlight.facts.policy import Policy
-from pilotlight.facts.workload import GpuRequest, PodDemand, PodShape, WorkloadClass
-from pilotlight.units import MILLI_PER_GPU, Seconds, Usd, UsdPerHour, count_of
+from pilotlight.facts.workload import PodDemand, PodShape
+from pilotlight.units import MILLI_PER_GPU, Seconds, Usd, UsdPerHour
 
 SHORT: tuple[Code, ...] = ("cap", "budget", "unpaid", "step", "quota", "backoff", "zone", "paid", "spot-share")
 """Why pods wait whom another could help: a cap, a budget, or capacity that cannot be had."""
@@ -38,21 +38,6 @@ MOST = 50
 """Running pods that are weighed for one that waits: those of the lowest priority, with the fewest GPUs."""
 WEIGHED = 100
 """Pods that wait, each the first of its shape, that are weighed in a look: those of the highest priority."""
-ENDLESS = ("serving", "notebook")
-"""Classes whose pods do not end by themselves."""
-
-
-Foretells = Callable[[Sequence[str], Seconds], Foretold | None]
-"""Forecast of one more run of the first of some groups that knows enough, from so many seconds after its start."""
-
-
-class TimeLeft(msgspec.Struct, frozen=True, kw_only=True):
-    """Time that a pod still runs: the median and P90 (alike where only a mean is known), and what says so."""
-
-    p50_s: Seconds
-    p90_s: Seconds
-    by: str
-    known: bool = True  # False where only a mean says so, of a pod that names no longest run.
 
 
 class GiveWay(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +75,7 @@ def short_of(plan: Plan) -> list[PodGroup]:
     return [group for group in plan.pods if group.verdict in ("waiting", "refused") and group.code in SHORT]
 
 
-def unweighed(plan: Plan) -> int:
+def count_unweighed(plan: Plan) -> int:
     """Count of pods, each the first of its shape, that wait beyond those that are weighed."""
     return max(0, len(short_of(plan)) - WEIGHED)
 
@@ -114,7 +99,7 @@ def give_way(
     if not pods:
         return []
     prices = {node.node: node.usd_per_hour for node in plan.nodes}
-    lengths, allowed = _Lengths(memory, known, now), Allowed()
+    lengths, allowed = Lengths(memory, known, now), Allowed()
     places = sorted(
         _places(view.nodes, prices, lengths), key=lambda one: (one.priority, one.gpus, one.name, one.node.name)
     )
@@ -143,54 +128,6 @@ def _short_pods(plan: Plan, view: ClusterView, named: str, consenting: bool) -> 
         and (pod := next((waiting[uid] for uid in group.uids if uid in waiting), None)) is not None
     ]
     return found if len(found) <= WEIGHED else sorted(found, key=lambda one: -one[1].shape.priority)[:WEIGHED]
-
-
-class _Lengths:
-    """Run lengths of pods, by a trace's runs, else by what the look remembers of their kind."""
-
-    def __init__(self, memory: Memory, known: Foretells | None, now: datetime) -> None:
-        self._memory, self._known, self.now = memory, known, now
-
-    def of_waiting(self, pod: PodDemand) -> TimeLeft | None:
-        shape = pod.shape
-        return self._left(shape.workload_class, (shape.team, pod.namespace), shape.gpu, shape.max_run_s, 0.0)
-
-    def of_running(self, pod: BoundPod) -> TimeLeft | None:
-        gpu = pod.gpu or GpuRequest(count=0)
-        return self._left(pod.workload_class, (pod.team, pod.namespace), gpu, pod.max_run_s, self.ran_s(pod))
-
-    def ran_s(self, pod: BoundPod) -> Seconds:
-        return max(0.0, (self.now - pod.started_at).total_seconds()) if pod.started_at else 0.0
-
-    def _left(
-        self, workload_class: str, teams: Sequence[str], gpu: GpuRequest, max_run_s: Seconds, ran_s: Seconds
-    ) -> TimeLeft | None:
-        most = max(0.0, max_run_s - ran_s) if max_run_s else float("inf")
-        if workload_class in ENDLESS:
-            return TimeLeft(p50_s=most, p90_s=most, by="its deadline") if max_run_s else None
-        kind = PodShape(gpu=gpu, workload_class=_class(workload_class), team=teams[0])
-        found = self._known(_groups(teams, gpu), ran_s) if self._known is not None else None
-        found = found or run_quantiles(self._memory, kind, ran_s)
-        if found is not None:
-            half, long = (min(most, max(0.0, length - ran_s)) for length in found.lengths_s)
-            longer = " that ran longer" if ran_s else ""
-            return TimeLeft(p50_s=half, p90_s=long, by=f"{count_of(found.runs, 'run')} of {found.group}{longer}")
-        mean = min(most, expected_run_s(self._memory, kind, self.now))
-        by = "the mean of its kind" if self._memory.ran else "what is typical: no runs are known"
-        if max_run_s and not ran_s:
-            return TimeLeft(p50_s=mean, p90_s=most, by=f"{by}, and its longest run")
-        return TimeLeft(p50_s=mean, p90_s=mean, by=by, known=False)
-
-
-def _class(name: str) -> WorkloadClass:
-    return "training" if name == "training" else "batch"
-
-
-def _groups(teams: Sequence[str], gpu: GpuRequest) -> tuple[str, ...]:
-    """As ``run_groups.groups_of`` names them; a trace of a cluster's own past has namespaces for teams."""
-    shape = f"{gpu.count}x{gpu.milli}"
-    names = tuple(dict.fromkeys(team for team in teams if team))
-    return (*(f"team {name} {shape}" for name in names), *(f"team {name}" for name in names), f"shape {shape}", ALL)
 
 
 class _Place(NamedTuple):
@@ -231,7 +168,7 @@ def _without(node: Node, pods: Iterable[BoundPod]) -> tuple[list[int], dict[str,
     return devices, slices
 
 
-def _places(nodes: Iterable[Node], prices: Mapping[str, UsdPerHour | None], lengths: _Lengths) -> Iterator[_Place]:
+def _places(nodes: Iterable[Node], prices: Mapping[str, UsdPerHour | None], lengths: Lengths) -> Iterator[_Place]:
     nodes = [node for node in nodes if node.ready and node.schedulable]
     gangs: dict[tuple[str, str], list[BoundPod]] = defaultdict(list)
     for pod in (pod for node in nodes for pod in node.gpu_pods):
@@ -255,7 +192,7 @@ def _place(
     pods: tuple[BoundPod, ...],
     together: Sequence[BoundPod],
     price: UsdPerHour | None,
-    lengths: _Lengths,
+    lengths: Lengths,
 ) -> _Place:
     left = [lengths.of_running(one) for one in pods]
     devices, slices = _without(node, pods)
@@ -358,7 +295,7 @@ def _judged(
     return found.preempt, found.why, found.waiting_usd, found.preempting_usd
 
 
-def _unsaved_s(pod: BoundPod, lengths: _Lengths) -> Seconds:
+def _unsaved_s(pod: BoundPod, lengths: Lengths) -> Seconds:
     """Seconds that it would run again: since its last checkpoint, else up to one interval, else all that it ran."""
     ran = lengths.ran_s(pod)
     if pod.checkpointed_at is not None:

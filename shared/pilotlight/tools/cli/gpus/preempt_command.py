@@ -49,7 +49,7 @@ def preempt(
 
     Example: [bold]pilotlight preempt ml/train-0 --context prod --trace ours.csv.gz[/bold]
     """
-    from pilotlight.decide.interruption.give_way import give_way, unweighed
+    from pilotlight.decide.interruption.give_way import count_unweighed, give_way
     from pilotlight.flow.cycle.planning import preview
     from pilotlight.tools.cli.start.plan_command import (
         REMEMBERS_NOTHING,
@@ -59,7 +59,7 @@ def preempt(
         plan_source,
         source_of,
     )
-    from pilotlight.tools.report.texts.give_way_text import lines, unweighed_line
+    from pilotlight.tools.report.texts.give_way_text import lines
 
     app, seams, now = source_of(pods, nodes, (), context, kubeconfig, policy, catalog, at)
     if seams:
@@ -73,8 +73,7 @@ def preempt(
 
         typer.echo(json_text({"at": snapshot.now, "value_of_wait": rules.value_of_wait, "give_way": ways}, "number"))
         return
-    said = [*lines(ways, len(ways))] if ways else [_nothing(pod, decided)]
-    said += [unweighed_line(more)] if not pod and (more := unweighed(decided)) else []
+    said = [*lines(ways, len(ways), 0 if pod else count_unweighed(decided))] if ways else [_nothing(pod, decided)]
     typer.echo(plan_source(app, REMEMBERS_NOTHING if seams else app.settings.state, of_files(pods, nodes)).of)
     _say(said, bool(ways), bool(rules.value_of_wait), [] if seams else _due(app, snapshot, decided, pod))
 

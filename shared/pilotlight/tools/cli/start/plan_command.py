@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from pilotlight.decide.interruption.give_way import GiveWay, give_way, unweighed
+from pilotlight.decide.interruption.give_way import GiveWay, count_unweighed, give_way
 from pilotlight.errors import BadInput, Failed
 from pilotlight.facts.decisions import Plan
 from pilotlight.settings import Settings, default_file, deployed_settings, read
@@ -319,7 +319,7 @@ def _print_text(decided: Plan, now: datetime, source: "Source", options: bool, w
     if ways:
         from pilotlight.tools.report.texts.give_way_text import section
 
-        say(section(ways, more=unweighed(decided)))
+        say(section(ways, more=count_unweighed(decided)))
 
 
 def _print_markdown(decided: Plan, now: datetime, source: "Source", prices: dict[str, Decimal] | None) -> None:

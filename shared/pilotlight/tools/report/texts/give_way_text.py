@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from pilotlight.decide.interruption.give_way import GiveWay, TimeLeft
+from pilotlight.decide.interruption.give_way import GiveWay
+from pilotlight.decide.interruption.time_left import TimeLeft
 from pilotlight.units import cents, count_of, human
 
 SHOWN = 3
@@ -16,18 +17,12 @@ def section(ways: Sequence[GiveWay], shown: int = SHOWN, more: int = 0) -> Itera
     consents = any(way.acts for way in ways)
     done = "who consents does, where the pool acts" if consents else "advice: nothing is preempted"
     yield f"Could give way ({done})"
-    yield from lines(ways, shown)
-    if more:
-        yield unweighed_line(more)
+    yield from lines(ways, shown, more)
 
 
-def unweighed_line(more: int) -> str:
-    """Count of the pods that are not weighed, and the command that weighs one."""
-    return f"  {count_of(more, 'pod')} more, of no higher priority, not weighed: pilotlight preempt POD weighs one"
-
-
-def lines(ways: Sequence[GiveWay], shown: int) -> Iterator[str]:
-    """Each pod that waits, and ``shown`` of those that run in a place that would hold it."""
+def lines(ways: Sequence[GiveWay], shown: int, more: int = 0) -> Iterator[str]:
+    """Each pod that waits, and ``shown`` of those that run in a place that would hold it; then how many ``more`` are
+    not weighed."""
     for _, each in groupby(ways, key=lambda one: one.pod):
         pairs = list(each)
         first = pairs[0]
@@ -38,6 +33,8 @@ def lines(ways: Sequence[GiveWay], shown: int) -> Iterator[str]:
             yield f"      {one.why}{_costs(one)}"
         if len(pairs) > shown:
             yield f"    and {len(pairs) - shown} more; pilotlight preempt {first.pod} shows all"
+    if more:
+        yield f"  {count_of(more, 'pod')} more, of no higher priority, not weighed: pilotlight preempt POD weighs one"
 
 
 def _verdict(one: GiveWay) -> str:
