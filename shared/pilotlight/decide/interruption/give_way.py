@@ -108,8 +108,8 @@ def give_way(
         return []
     line, found = sorted(pod.shape.priority for pod in view.pending), []
     for group, pod in pods:
-        lower = (one for one in offered if not consenting or one.priority < pod.shape.priority)
-        able = list(islice((one for one in lower if one.holds(pod.shape, allowed)), MOST))
+        below = pod.shape.priority if consenting else None
+        able = list(islice(_holding(offered, pod.shape, allowed, below), MOST))
         if not able:
             continue
         needs, turns = lengths.of_waiting(pod), _Turns(places, line, pod, allowed)
@@ -211,6 +211,11 @@ def _place(
         devices=devices,
         slices=slices,
     )
+
+
+def _holding(places: Iterable[_Place], shape: PodShape, allowed: Allowed, below: int | None) -> Iterator[_Place]:
+    """Places that would hold a shape; with ``below``, those of a lower priority."""
+    return (one for one in places if (below is None or one.priority < below) and one.holds(shape, allowed))
 
 
 class _Turns:

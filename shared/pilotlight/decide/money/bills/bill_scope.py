@@ -64,13 +64,7 @@ def scope_bill(source: str, lines: Sequence[Line], rules: Rules, end: datetime, 
     ties = [(line, _tie(line, rules, tagged=tagged)) for line in lines]
     shares = {"own": Decimal(1), "shared": rules.scope.shared if rules.scope else ZERO, "other": ZERO}
     mine = [(line, shares[tie]) for line, tie in ties if shares[tie] > 0]
-    rated = [(line, share, _rate(line, rules.rates)) for line, share in mine]
-    counted = [
-        _Counted(line, share, rate, line.amount)
-        for line, share, rate in rated
-        if line.amount is not None and rate is not None
-    ]
-    uncounted = [line for line, _, rate in rated if line.amount is None or rate is None]
+    counted, uncounted = _counted(mine, rules)
     left_out = [line for line, tie in ties if tie == "shared" and not shares[tie]]
     days = tuple(_day(one, rules) for one in counted)
     nobody = (_finding("no line is this cluster's: check bill in its policy"),) if lines and not mine else ()
@@ -82,6 +76,18 @@ def scope_bill(source: str, lines: Sequence[Line], rules: Rules, end: datetime, 
         notes=(*_notes(left_out, rules.rates, dropped), *_committed(days)),
         doubtful=_doubtful(days, uncounted, left_out),
     )
+
+
+def _counted(mine: Iterable[tuple[Line, Decimal]], rules: Rules) -> tuple[list[_Counted], list[Line]]:
+    """Lines in dollars, and those that cannot be."""
+    counted, uncounted = list[_Counted](), list[Line]()
+    for line, share in mine:
+        rate = _rate(line, rules.rates)
+        if line.amount is None or rate is None:
+            uncounted.append(line)
+        else:
+            counted.append(_Counted(line, share, rate, line.amount))
+    return counted, uncounted
 
 
 def _with_currencies(lines: Sequence[Line]) -> list[Line]:
