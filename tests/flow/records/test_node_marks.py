@@ -213,6 +213,17 @@ def test_a_node_whose_mark_may_not_be_changed_keeps_nothing_else_from_being_done
     assert closed(stage, node) == (call == "cordon")
 
 
+def test_a_release_that_is_called_off_goes_on_where_its_mark_may_not_be_taken_off() -> None:
+    """Whoever calls it off has more to do: the next look opens the node, which no record names any more."""
+    stage, node = lit()
+    node_marks.hold(stage.deps, node, "release", "idle", by="1")
+    stage.fail("uncordon", Forbidden("a webhook says no"))
+    node_marks.lift(stage.deps, node, "release", by="1")
+    assert closed(stage, node)
+    stage.tick()
+    assert not closed(stage, node)
+
+
 def test_a_node_that_a_person_opened_rests_also_while_what_is_noted_on_it_may_not_be_taken_off() -> None:
     """A webhook of another's refuses that at every look: the node stays for its hour, and no longer."""
     stage, node = lit()

@@ -5,6 +5,7 @@ marked node that no record names, which the next look opens.
 """
 
 from collections.abc import Container, Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from pilotlight.errors import BadRequest, Busy, Conflict, Denied, Retry
@@ -64,7 +65,7 @@ def is_held(deps: Deps, node: str, owner: MarkOwner) -> bool:
 
 
 def lift(deps: Deps, node: str, owner: MarkOwner, *, by: str = "") -> None:
-    """An owner leaves; with the last one the node opens. A node that is gone is no error.
+    """An owner leaves; with the last one the node opens, at the next look where that is refused now.
 
     Where another decision holds it since, ``by`` is not its name and nothing changes.
     """
@@ -77,7 +78,8 @@ def lift(deps: Deps, node: str, owner: MarkOwner, *, by: str = "") -> None:
         if _put(deps, NodeMark(node=node, owners=owners), version):
             break
     if not NodeMark(node=node, owners=owners).is_closed:
-        open_node(deps, node)
+        with suppress(Denied):
+            open_node(deps, node)
 
 
 def forget(deps: Deps, node: str) -> None:
