@@ -192,7 +192,9 @@ def test_that_a_person_opened_a_node_is_said_by_one_look() -> None:
 
 @pytest.mark.parametrize("no", [BadRequest("it is gone"), Forbidden("a webhook says no")], ids=["gone", "refused"])
 @pytest.mark.parametrize("call", ["cordon", "uncordon", "forget_opened"])
-def test_a_node_whose_mark_may_not_be_changed_keeps_nothing_else_from_being_done(call: str, no: PilotlightError) -> None:
+def test_a_node_whose_mark_may_not_be_changed_keeps_nothing_else_from_being_done(
+    call: str, no: PilotlightError
+) -> None:
     """It is tried again at each look; people hear of a refusal, and pods get their nodes meanwhile."""
     stage, node = lit()
     if call == "uncordon":
