@@ -181,8 +181,8 @@ class CivoApi:
             return Throttled(said, float(retry_after) if retry_after.isdigit() else 5.0)
         if status in (401, 403):
             return Forbidden(f"{said}; check CIVO_TOKEN and its rights")
-        if status in (408, 409, 423, 425):
+        if status in (409, 423, 425):
             return Busy(said)
-        if status >= 500 and not code.startswith(OF_THE_REQUEST):
+        if (not 400 <= status < 500 or status == 408) and not code.startswith(OF_THE_REQUEST):
             return lost(said)  # Whether it acted is not known.
         return CivoRefusal(said, code, status)

@@ -59,7 +59,8 @@ class Cluster(Protocol):
         ...
 
     def bound_pods(self, node: str) -> "Sequence[BoundPod]":
-        """The pods bound to a node now, read from the quorum, after a cordon."""
+        """The pods bound to a node now, read from the quorum, after a cordon. Raises ``Denied`` where a person has
+        opened it while it was being given back."""
         ...
 
     def drain(self, node: str) -> None:

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence, Set
 from datetime import datetime
 
-from pilotlight.errors import BadRequest, Busy
+from pilotlight.errors import BadRequest, Busy, Denied
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Taint
 from pilotlight.facts.demand.settled_claims import Refused, refusals
 from pilotlight.facts.labels import CHECKPOINT_NOW, NEW_HOME
@@ -94,7 +94,10 @@ class WorldCluster:
 
     def bound_pods(self, node: str) -> Sequence[BoundPod]:
         with self._world.call("bound_pods"):
-            return tuple(self._bound(self._node(node)))
+            found = self._node(node)
+            if found.closed_by and not found.cordoned:
+                raise Denied(f"node {node} was opened by hand meanwhile")
+            return tuple(self._bound(found))
 
     def pulls(self, pods: Sequence[BoundPod]) -> Mapping[str, Pull]:
         with self._world.call("pulls"):

@@ -94,6 +94,8 @@ STEPS = (
     ("GET", "pods"),
 )
 """The look, which asks who else scales these nodes; our taint over the version read; who is bound; the drain."""
+CLOSED = STEPS.index(("PATCH", "nodes/n1")) + 1
+"""Where the node is closed; two requests of the last look come after those named here."""
 
 
 def test_the_order(real: Real) -> None:
@@ -120,6 +122,25 @@ def test_a_gpu_pod_that_binds_between_any_two_steps_keeps_its_node(real: Real, s
     assert real.kept
     assert real.api.lines("eviction") == []
     assert real.stage.world.terminations == 0
+
+
+@pytest.mark.parametrize("step", range(CLOSED, CLOSED + 5))
+def test_a_node_that_a_person_opens_between_any_two_steps_stays(real: Real, step: int) -> None:
+    """They take our taint off before the last look at the node: its release is off for an hour."""
+    count = iter(range(99))
+    nodes = real.api.store.resource("nodes")
+
+    def opened() -> None:
+        if next(count) == step:
+            real.api.store.patch(nodes, ("", real.node), {"spec": {"taints": None}})
+            real.stage.world.open_by_hand(real.node)
+
+    real.api.before(".", opened, times=99)
+    real.stage.tick()
+    assert real.kept
+    real.stage.minutes(50)
+    assert real.kept
+    assert [alert.kind for alert in real.stage.alerts].count("finding-opened-by-hand") == 1
 
 
 def test_a_pod_that_wants_to_bind_after_the_cordon_waits(real: Real) -> None:

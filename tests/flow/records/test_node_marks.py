@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from stage import MINUTE, Stage
 
-from pilotlight.errors import Busy, Unavailable
+from pilotlight.errors import BadRequest, Busy, Forbidden, PilotlightError, Unavailable
 from pilotlight.flow.records import node_marks
 
 
@@ -188,3 +188,56 @@ def test_that_a_person_opened_a_node_is_said_by_one_look() -> None:
     assert (list(rests), told) == ([node], ["opened-by-hand"])
     stage.wait(MINUTE)
     assert settled(stage) == (rests, [])
+
+
+@pytest.mark.parametrize("no", [BadRequest("it is gone"), Forbidden("a webhook says no")], ids=["gone", "refused"])
+@pytest.mark.parametrize("call", ["cordon", "uncordon", "forget_opened"])
+def test_a_node_whose_mark_may_not_be_changed_keeps_nothing_else_from_being_done(
+    call: str, no: PilotlightError
+) -> None:
+    """It is tried again at each look; people hear of a refusal, and pods get their nodes meanwhile."""
+    stage, node = lit()
+    if call == "uncordon":
+        stage.deps.cluster.cordon(node)
+    else:
+        node_marks.hold(stage.deps, node, "budget" if call == "cordon" else "release", "no room", by="1")
+        stage.world.open_by_hand(node)
+        stage.wait(MINUTE)
+    stage.fail(call, no)
+    stage.submit("b", run_s=600)
+    stage.submit("c", run_s=600)
+    stage.tick()
+    assert stage.failures_left == 0
+    assert stage.world.launches >= 2
+    told = [alert.why for alert in stage.alerts if alert.kind == "finding-mark-refused"]
+    assert told == ([] if isinstance(no, BadRequest) else ["a webhook says no"])
+    stage.minutes(2)
+    assert closed(stage, node) == (call == "cordon")
+
+
+def test_a_release_that_is_called_off_goes_on_where_its_mark_may_not_be_taken_off() -> None:
+    """Whoever calls it off has more to do: the next look opens the node, which no record names any more."""
+    stage, node = lit()
+    node_marks.hold(stage.deps, node, "release", "idle", by="1")
+    stage.fail("uncordon", Forbidden("a webhook says no"))
+    node_marks.lift(stage.deps, node, "release", by="1")
+    assert closed(stage, node)
+    stage.tick()
+    assert not closed(stage, node)
+
+
+def test_a_node_that_a_person_opened_rests_also_while_what_is_noted_on_it_may_not_be_taken_off() -> None:
+    """A webhook of another's refuses that at every look: the node stays for its hour, and no longer."""
+    stage, node = lit()
+    node_marks.hold(stage.deps, node, "release", "idle", by="1")
+    stage.world.open_by_hand(node)
+
+    def refused() -> None:
+        if not stage.failures_left:
+            stage.fail("forget_opened", Forbidden("a webhook says no"))
+
+    refused()
+    stage.minutes(55, refused)
+    assert list(stage.world.nodes) == [node]
+    stage.minutes(30, refused)
+    assert not stage.world.nodes

@@ -5,6 +5,7 @@ marked node that no record names, which the next look opens.
 """
 
 from collections.abc import Container, Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from pilotlight.errors import BadRequest, Busy, Conflict, Denied, Retry
@@ -64,7 +65,7 @@ def is_held(deps: Deps, node: str, owner: MarkOwner) -> bool:
 
 
 def lift(deps: Deps, node: str, owner: MarkOwner, *, by: str = "") -> None:
-    """An owner leaves; with the last one the node opens. A node that is gone is no error.
+    """An owner leaves; with the last one the node opens, at the next look where that is refused now.
 
     Where another decision holds it since, ``by`` is not its name and nothing changes.
     """
@@ -77,7 +78,8 @@ def lift(deps: Deps, node: str, owner: MarkOwner, *, by: str = "") -> None:
         if _put(deps, NodeMark(node=node, owners=owners), version):
             break
     if not NodeMark(node=node, owners=owners).is_closed:
-        open_node(deps, node)
+        with suppress(Denied):
+            open_node(deps, node)
 
 
 def forget(deps: Deps, node: str) -> None:
@@ -147,27 +149,44 @@ def settle(
     findings: list[Finding] = []
     for node in nodes:
         name = deps.known_as(node.name)
-        mark = known.pop(name, None)
-        if mark is None and not node.opened:
-            if node.marked and node.name not in leaving:
-                open_node(deps, node.name)
-            continue
-        mark = mark or NodeMark(node=name, owners={})
-        if mark.node in late:
-            lift(deps, node.name, "rescue")
-        elif (release := mark.owners.get("release")) is not None and release.given_back:
-            if _back(release, node, now, ending):
-                lift(deps, node.name, "release", by=release.by)
-            elif not node.marked:
-                deps.cluster.cordon(mark.node)
-        else:
-            until, told = _settle_ours(deps, mark, node, leaving, now)
-            rests |= {node.name: until} if until is not None else {}
-            findings += told
-    for gone in known.values():
-        if _settled(gone, now):
-            forget(deps, gone.node)
+        try:
+            until, told = _settle_one(deps, known.pop(name, None), node, leaving, late, now, ending)
+        except Denied as no:
+            until, gone = _rests_until(_read(deps, name)[0], now), isinstance(no, BadRequest)
+            told = [] if gone else [Finding(subject=f"node {node.name}", code="mark-refused", message=str(no))]
+        rests |= {node.name: until} if until is not None else {}
+        findings += told
+    for left in known.values():
+        if _settled(left, now):
+            forget(deps, left.node)
     return rests, tuple(findings)
+
+
+def _settle_one(
+    deps: Deps,
+    mark: NodeMark | None,
+    node: Node,
+    leaving: Container[str],
+    late: Container[str],
+    now: datetime,
+    ending: Container[str],
+) -> tuple[datetime | None, list[Finding]]:
+    """Settle the mark of a node that is seen: until when it rests, and what people should know."""
+    if mark is None and not node.opened:
+        if node.marked and node.name not in leaving:
+            open_node(deps, node.name)
+        return None, []
+    mark = mark or NodeMark(node=deps.known_as(node.name), owners={})
+    if mark.node in late:
+        lift(deps, node.name, "rescue")
+    elif (release := mark.owners.get("release")) is not None and release.given_back:
+        if _back(release, node, now, ending):
+            lift(deps, node.name, "release", by=release.by)
+        elif not node.marked:
+            deps.cluster.cordon(mark.node)
+    else:
+        return _settle_ours(deps, mark, node, leaving, now)
+    return None, []
 
 
 def _settle_ours(
@@ -182,12 +201,16 @@ def _settle_ours(
         _not_closed(deps, mark)
     elif release is not None and node.name not in leaving and _over(release, now):
         lift(deps, node.name, "release", by=release.by)
-    person = mark.owners.get("person")
-    if person is not None and person.until is not None and person.until > now:
-        return person.until, told
-    if person is not None:
+    until = _rests_until(mark, now)
+    if until is None and "person" in mark.owners:
         lift(deps, node.name, "person")
-    return None, told
+    return until, told
+
+
+def _rests_until(mark: NodeMark, now: datetime) -> datetime | None:
+    """Until when a node stays that a person opened; None where it need not any more."""
+    person = mark.owners.get("person")
+    return person.until if person is not None and person.until is not None and person.until > now else None
 
 
 def _late(deps: Deps, marks: Iterable[NodeMark], now: datetime) -> set[str]:

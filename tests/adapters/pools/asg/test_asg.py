@@ -215,6 +215,7 @@ LOST: dict[str, Any] = {
     "half an answer": "cut",
     "an answer that drips": "drip",
     "an outage": (500, "<html>"),
+    "a gateway that waited in vain": (408, "<html>"),
     "an answer of another call": (200, "<DescribeTagsResponse/>"),
     "a wrong type": (200, f"<LaunchInstancesResponse>{WRONG}</LaunchInstancesResponse>"),
 }

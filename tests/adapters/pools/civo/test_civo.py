@@ -160,6 +160,8 @@ LOST = {
     "an answer that never ends": "drip",
     "a wrong type": (200, {"id": 7, "count": "two"}),
     "not JSON": (200, "thanks"),
+    "a gateway that waited in vain": (408, {}),
+    "a way round that leads nowhere": (302, ""),
 }
 
 

@@ -13,14 +13,14 @@ from pilotlight.adapters.cluster.kubernetes.reads import Found, Reads
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.adapters.http import KEPT
 from pilotlight.codec.kubernetes.companions import Objects
-from pilotlight.codec.kubernetes.nodes.nodes import is_closed
+from pilotlight.codec.kubernetes.nodes.nodes import is_closed, is_opened
 from pilotlight.codec.kubernetes.pods.claimants import Claimants
 from pilotlight.codec.kubernetes.pods.pods import bound_pod, is_daemon, is_mirror
 from pilotlight.codec.kubernetes.pods.requests import Asked, read_request
 from pilotlight.codec.kubernetes.typed_objects import Pod
 from pilotlight.codec.kubernetes.view import view_of
 from pilotlight.decide.demand.classify import classify
-from pilotlight.errors import BadRequest, Busy
+from pilotlight.errors import BadRequest, Busy, Denied
 from pilotlight.facts.capacity import BoundPod, ClusterView
 from pilotlight.facts.limits.isolated_objects import SetApart
 from pilotlight.facts.policy import Policy
@@ -125,7 +125,8 @@ class KubernetesCluster:
         return pull_reads.pulls(self._api, pods)
 
     def bound_pods(self, node: str) -> Sequence[BoundPod]:
-        self._reads.node(node)
+        if is_opened(self._reads.node(node)):
+            raise Denied(f"node {node} was opened by hand meanwhile")
         claims = Claimants(self._policy, classify)
         return tuple(bound_pod(asked, Objects(), claims, "") for asked in self._live(node))
 

@@ -79,7 +79,7 @@ def node_of(
         cloud=whole_name(cloud_of(node.spec.provider_id)),
         schedulable=not is_closed(node),
         marked=is_marked(node),
-        opened=labels.CLOSED_BY in meta.annotations and not is_marked(node),
+        opened=is_opened(node),
         idle_since=_idle_since(onboard, ready_since),
         gpu_model=whole_name(model),
         ready_since=ready_since,
@@ -161,6 +161,11 @@ def _conditions(node: KubeNode) -> tuple[str, ...]:
 def is_marked(node: KubeNode) -> bool:
     """True where it carries our taint."""
     return any(taint.key == labels.DRAINING for taint in node.spec.taints)
+
+
+def is_opened(node: KubeNode) -> bool:
+    """True where a person took our taint off while it was being given back."""
+    return labels.CLOSED_BY in node.metadata.annotations and not is_marked(node)
 
 
 def _home(node: KubeNode) -> str:
