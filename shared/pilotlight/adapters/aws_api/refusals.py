@@ -102,7 +102,7 @@ def problem(
         return known
     if status == 429:
         return Throttled(said, PAUSE_S)
-    if status >= 500 or status < 400 or code == "IdempotentCallInProgress":
+    if status >= 500 or status < 400 or status == 408 or code == "IdempotentCallInProgress":
         return lost(said)
     return BadRequest(said)
 
