@@ -19,8 +19,10 @@ def own_name(base: str, step: str) -> str:
 
 
 def is_own(base: str, name: str) -> bool:
-    """True where a name was made by a step."""
-    return name.startswith(f"{stem(base)}-") and name == _proven(name[:-PROOF])
+    """True where a name was made by a step, and of this base: another may go on where this one ends."""
+    begins = f"{stem(base)}-"
+    whole = len(name) == len(begins) + HASH + PROOF
+    return whole and name.startswith(begins) and name == _proven(name[:-PROOF])
 
 
 def _proven(name: str) -> str:
