@@ -113,6 +113,28 @@ def test_a_group_that_loses_every_purchase_is_left_for_another_pool(monkeypatch:
         assert [entry.value.terms.pool for entry in HOLD.scan(stage.deps.state, "")] == ["eight"]
 
 
+def test_a_cloud_that_fails_between_the_look_and_the_call_is_left_for_another_pool(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each look sees the cluster, and the read before each purchase of one pool does not: nothing is sent there, from
+    the second in a row it rests, and the pod gets a node elsewhere."""
+    with on_gke(pools=BOTH, budgets=DAY) as (stage, gke):
+        real, seen = gke._pool, set[Any]()
+
+        def flaps(call: Any) -> str:
+            pool = real(call)
+            now = (pool, stage.world.now_s, call.method)
+            if pool == "one" and now in seen:
+                raise Refused(503, "backendError", "down")
+            seen.add(now)
+            return pool
+
+        monkeypatch.setattr(gke, "_pool", flaps)
+        half_an_hour(stage)
+        made = [body["instances"][0]["name"] for verb, body in gke.changes() if verb == "createInstances"]
+        assert (len(made), stage.nodes("one"), stage.nodes("eight")) == (1, 0, 1)
+
+
 def test_a_release_that_is_answered_with_not_now_is_told_as_that() -> None:
     """It is sent again at every look, as one whose answer was lost is, which people are not told of it."""
     with on_gke(pools=ONE, budgets=DAY) as (stage, gke):
