@@ -46,7 +46,6 @@ KINDS: Mapping[str, type[PilotlightError]] = {
     "cannot_scale_already_rescaling_cluster": Busy,
     "database_quota_lock_failed": Busy,
     "database_cluster_pool_instance_delete_failed": Unavailable,
-    "region_unavailable": Unavailable,
     "requires_authentication": Forbidden,
     "authentication_failed": Forbidden,
     "authentication_invalid_key": Forbidden,
@@ -57,6 +56,8 @@ KINDS: Mapping[str, type[PilotlightError]] = {
 """Civo's codes, whatever status they come with. Any other code is told by its status."""
 OF_THE_REQUEST = ("database_", "parameter_")
 """So begin codes about what was asked for: a refusal, also where its status is a server's error."""
+UNREACHED = "region_unavailable"
+"""Its API does not reach the region: whether the region got the request nobody says."""
 
 
 class CivoRefusal(BadRequest):
@@ -183,6 +184,7 @@ class CivoApi:
             return Forbidden(f"{said}; check CIVO_TOKEN and its rights")
         if status in (409, 423, 425):
             return Busy(said)
-        if (not 400 <= status < 500 or status == 408) and not code.startswith(OF_THE_REQUEST):
+        acted = not 400 <= status < 500 or status == 408 or code == UNREACHED
+        if acted and not code.startswith(OF_THE_REQUEST):
             return lost(said)  # Whether it acted is not known.
         return CivoRefusal(said, code, status)

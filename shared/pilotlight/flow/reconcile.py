@@ -19,6 +19,7 @@ from pilotlight.units import Seconds, clock_seconds, human
 
 SILENT_S: Seconds = 600.0
 """A cluster or cloud that does not answer for so long is told of. Nothing is changed meanwhile."""
+UNTIL_IT_ANSWERS = "nodes stay as they are and nothing is bought until it answers"
 
 
 def reconcile(deps: Deps, tick: Tick, *, dry_run: bool = False) -> Answer:
@@ -26,17 +27,19 @@ def reconcile(deps: Deps, tick: Tick, *, dry_run: bool = False) -> Answer:
     if dry_run:
         return planning.dry_run(deps, releases=True)
     wake(deps)
+    shown = None
     try:
         try:
             carry_on(deps)
         finally:  # A rescue that fails keeps nothing else from being looked at.
             aim = _aim(deps)
             shown = ShownNotices(deps, aim.see)
-            aim = replace(aim, see=shown.see)
-            answer = run_cycle(deps, "reconcile", f"tick {tick.identity}".strip(), aim)
-            shown.begin_drains()
+            try:
+                answer = run_cycle(deps, "reconcile", f"tick {tick.identity}".strip(), replace(aim, see=shown.see))
+            finally:  # A call that fails keeps no rescue from being begun.
+                shown.begin_drains()
     except (Retry, Denied) as failed:
-        _silence(deps, failed)
+        _silence(deps, failed, looked=shown is not None and shown.looked)
         raise
     _answers_again(deps)
     tell_ending_credential(deps)
@@ -73,7 +76,7 @@ def _answers_again(deps: Deps) -> None:
             kind="silent",
             severity="critical",
             fingerprint=fingerprint,
-            what=f"cluster {deps.name} is looked at again, after {human(clock_seconds(now) - since)}",
+            what=f"ticks of cluster {deps.name} work again, after {human(clock_seconds(now) - since)}",
             why="the cluster and the cloud answer",
             next="pods that waited meanwhile are served now",
             how="nothing is to be done",
@@ -85,8 +88,9 @@ def _answers_again(deps: Deps) -> None:
     SILENT.delete(deps.state, deps.name)
 
 
-def _silence(deps: Deps, failed: Retry | Denied) -> None:
+def _silence(deps: Deps, failed: Retry | Denied, *, looked: bool) -> None:
     """Remember since when ticks fail; tell of it once it is long, of a refusal at once: that does not pass by itself.
+    Where the last one ``looked``, it is what it does then that fails.
 
     A store that is down cannot remember: it raises.
     """
@@ -98,14 +102,19 @@ def _silence(deps: Deps, failed: Retry | Denied) -> None:
     fingerprint, refused = f"silent/{since:.0f}", isinstance(failed, Denied)
     if (now - since < SILENT_S and not refused) or ledger.was_told(deps.state, deps.name, fingerprint):
         return
+    what, next_ = f" was not looked at for {human(now - since)}", UNTIL_IT_ANSWERS
+    if refused:
+        what = " refuses us"
+    elif looked:
+        what, next_ = f": what ticks do has failed for {human(now - since)}", "what failed is tried again at every look"
     alert = Alert(
         cluster=deps.name,
         kind="silent",
         severity="critical",
         fingerprint=fingerprint,
-        what=f"cluster {deps.name} " + ("refuses us" if refused else f"was not looked at for {human(now - since)}"),
+        what=f"cluster {deps.name}{what}",
         why=str(failed),
-        next="nodes stay as they are and nothing is bought until it answers",
+        next=next_,
         how="check the API server, the cloud's API and their credentials",
         at=deps.now(),
     )

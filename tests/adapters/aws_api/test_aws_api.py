@@ -133,6 +133,7 @@ REFUSALS = {
     "an outage": (503, "ServiceUnavailable", Unsure),
     "an outage without a word": (502, "", Unsure),
     "the same call at work": (500, "IdempotentCallInProgress", Unsure),
+    "a request that took too long": (408, "", Unsure),
     "a redirect": (302, "", Unsure),
 }
 

@@ -1,11 +1,12 @@
 """Warnings that end: people are told so, once, where they were told of the beginning."""
 
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
 from stage import Stage
 
-from pilotlight.errors import Forbidden, Retry, Unavailable
+from pilotlight.errors import Forbidden, Retry, Throttled, Unavailable
 from pilotlight.facts.messages import Alert
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.records import ledger
@@ -70,6 +71,21 @@ def test_a_cluster_that_answers_again_is_told_of_once() -> None:
     assert (begun.resolved, over.resolved) == (False, True)
     assert begun.fingerprint == over.fingerprint
     assert over.at - begun.at >= timedelta(minutes=4)  # type: ignore[operator]
+
+
+def test_a_call_that_always_fails_is_no_silence_of_the_cluster() -> None:
+    """Each tick looks, and its release is answered with "not now": nobody is told that nothing was looked at."""
+    stage = Stage()
+    stage.event(stage.submit("a", run_s=60))
+    for _ in range(40):
+        stage.wait(60)
+        stage.world._errors.clear()
+        stage.fail("release", Throttled("not now"))
+        with suppress(Retry):
+            stage.tick()
+    (alert,) = told(stage, "silent")
+    assert (alert.what, alert.why) == ("cluster c: what ticks do has failed for 10 min", "not now")
+    assert alert.next == "what failed is tried again at every look"
 
 
 def test_a_cluster_that_refuses_us_is_told_of_at_once() -> None:

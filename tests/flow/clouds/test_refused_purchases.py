@@ -8,6 +8,7 @@ import pytest
 from gke_answers import Refused
 from stage import Stage
 from test_on_gke import on_gke
+from test_on_gke_closed import BOTH
 from test_on_gke_queue import on_queue
 from test_on_karpenter import memory, on_karpenter
 
@@ -93,6 +94,45 @@ def test_a_queue_that_takes_no_request_is_asked_six_times_in_half_an_hour(status
         assert str(status) in told(stage)
         assert "tried 3 times" in known(stage)
         assert "lost" not in told(stage)
+
+
+def test_a_group_that_loses_every_purchase_is_left_for_another_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It answers 503, and nothing is there each time: from the second in a row it rests, and the pod gets a node."""
+    with on_gke(pools=BOTH, budgets=DAY) as (stage, gke):
+        real = gke._compute_instanceGroupManagers_createInstances
+
+        def refuse(call: Any, asked: Any) -> Any:
+            if gke._pool(call) == "one":
+                raise Refused(503, "backendError", "down")
+            return real(call, asked)
+
+        monkeypatch.setattr(gke, "_compute_instanceGroupManagers_createInstances", refuse)
+        half_an_hour(stage)
+        asked = [verb for verb, _ in gke.changes()].count("createInstances")
+        assert (asked, stage.nodes("one"), stage.nodes("eight")) == (3, 0, 1)
+        assert [entry.value.terms.pool for entry in HOLD.scan(stage.deps.state, "")] == ["eight"]
+
+
+def test_a_cloud_that_fails_between_the_look_and_the_call_is_left_for_another_pool(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each look sees the cluster, and the read before each purchase of one pool does not: nothing is sent there, from
+    the second in a row it rests, and the pod gets a node elsewhere."""
+    with on_gke(pools=BOTH, budgets=DAY) as (stage, gke):
+        real, seen = gke._pool, set[Any]()
+
+        def flaps(call: Any) -> str:
+            pool = real(call)
+            now = (pool, stage.world.now_s, call.method)
+            if pool == "one" and now in seen:
+                raise Refused(503, "backendError", "down")
+            seen.add(now)
+            return pool
+
+        monkeypatch.setattr(gke, "_pool", flaps)
+        half_an_hour(stage)
+        made = [body["instances"][0]["name"] for verb, body in gke.changes() if verb == "createInstances"]
+        assert (len(made), stage.nodes("one"), stage.nodes("eight")) == (1, 0, 1)
 
 
 def test_a_release_that_is_answered_with_not_now_is_told_as_that() -> None:

@@ -9,6 +9,7 @@ import pytest
 from stage import Stage
 
 from pilotlight.decide.interruption.notices import notice_of
+from pilotlight.errors import Throttled
 from pilotlight.facts.capacity import ClusterView, Node, Taint
 from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.facts.messages import InterruptionNotice
@@ -59,6 +60,22 @@ def test_maintenance_that_a_taint_announces_is_moved_from_in_its_hour() -> None:
     stage.minutes(5)
     assert len(list(interruption_records.every(stage.deps.state, "c"))) == 1
     assert sum(alert.kind == "interruption" and not alert.resolved for alert in stage.alerts) == 1
+
+
+def test_a_purchase_that_fails_keeps_no_node_from_being_saved() -> None:
+    """Its cloud says "not now" at the very tick at which another node shows that it goes: its rescue begins."""
+    pools = {"pool": PoolPolicy(instance_type="one", max=3)}
+    stage = Stage(pools=pools, classes={"batch": RULES})
+    cluster = Showing(stage.world)
+    stage.deps = replace(stage.deps, cluster=cluster)
+    stage.event(stage.submit("a", run_s=9000))
+    stage.minutes(5)
+    stage.submit("b", run_s=9000)
+    cluster.fields = {"taints": (Taint(key=IMPENDING, effect="NoSchedule"),), "cloud": "gcp"}
+    stage.fail("grow", Throttled("not now"))
+    with pytest.raises(Throttled):
+        stage.tick()
+    assert [one.kind for one in interruption_records.every(stage.deps.state, "c")] == ["scheduled-change"]
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,8 @@ class Act:
                 flight_log.forget_flight(deps.state, key)
             if sending.let_out:
                 self._unanswered(buy, sending, no)
+            elif not sending.reached:  # Its cloud did not answer what it was asked before the call.
+                self.memory = memory_updates.note_not_made(self.memory, buy.offering, str(no), self.snapshot.now)
             raise
         if not sending.let_out:
             sending.end("done", code="there", note=THERE)

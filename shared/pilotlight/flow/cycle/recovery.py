@@ -166,12 +166,12 @@ def _opened(record: Record, step: CallStep, opened: Container[str]) -> bool:
 
 
 def _with_unheard(deps: Deps, snapshot: Snapshot, left: Sequence[Left], memory: Memory) -> Memory:
-    """The memory with purchases whose nodes are gone, where a refusal leaves no trace: their answers were lost, or who
-    heard them was overtaken before it wrote their names."""
-    forget = {p.name: p for p in snapshot.pools if p.rules is not None and p.rules.forgets and not p.unread}
+    """The memory with purchases whose answers were lost and that never came; where a refusal leaves no trace, also
+    those of which who heard them was overtaken before it wrote their names."""
+    seen = {pool.name: pool for pool in snapshot.pools if not pool.unread}
     for one in left:
         for sending in one.sendings:
-            step, pool = sending.step, forget.get(sending.step.pool)
+            step, pool = sending.step, seen.get(sending.step.pool)
             if pool is not None and step.sent_at is not None and _unheard(deps, memory, pool, one.record, sending):
                 memory = note_lost(memory, step.target, step.sent_at, snapshot.now)
     return memory
@@ -184,6 +184,8 @@ def _unheard(deps: Deps, memory: Memory, pool: PoolState, record: Record, sendin
         return False
     if step.state == "unknown":
         return step.count < asked
+    if pool.rules is None or not pool.rules.forgets:
+        return False
     there = {one.name for one in pool.asked}
     if any(one.name not in there for one in memory.asked.get(pool.name, ())):
         return False

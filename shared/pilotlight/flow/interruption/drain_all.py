@@ -159,14 +159,17 @@ See = Callable[[Snapshot], Snapshot]
 
 
 class ShownNotices:
-    """Notes such nodes while a cycle looks (``see``), and begins their rescues after it (``begin_drains``)."""
+    """Notes such nodes while a cycle looks (``see``), and begins their rescues after it (``begin_drains``).
+    ``looked``: a look was done."""
 
     def __init__(self, deps: Deps, then: See | None) -> None:
         self._deps, self._then = deps, then
         self._nodes: dict[str, Node] = {}
+        self.looked = False
 
     def see(self, snapshot: Snapshot) -> Snapshot:
         """The look as it is, or as who looks besides sees it."""
+        self.looked = True
         for node in snapshot.view.nodes:
             if (node.conditions or node.taints) and not SHOWN.keys().isdisjoint(
                 (*node.conditions, *[taint.key for taint in node.taints])

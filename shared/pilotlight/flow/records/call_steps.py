@@ -52,7 +52,8 @@ class Sending:
     def __init__(self, deps: Deps, record: Record, step: CallStep, version: int) -> None:
         self._deps, self.name = deps, _name(deps, record, step.n)
         self.step, self._version = step, version
-        self.let_out = False
+        self.let_out = self.reached = False
+        """Whether its request went out, and whether it came as far as its gate."""
         self._sent_at = step.sent_at
         self.sent_before = step.state == "sent"
         """By another worker, or at another look: it may still land, whatever becomes of it now."""
@@ -67,6 +68,7 @@ class Sending:
         another worker has revoked it, ``Paused`` where a person paused it, and ``Stalled``: nothing was sent.
         """
         ran = ran or self._deps.clock.stopwatch()
+        self.reached = True
         self._see_that_it_may()
         sent_at, to = self._deps.state.now(), size or self.step.to
         self._put(msgspec.structs.replace(self.step, state="sent", sent_at=sent_at, to=to, note=""))

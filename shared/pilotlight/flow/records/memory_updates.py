@@ -183,7 +183,7 @@ def note_refusal(
 def note_lost(memory: Memory, offering: str, sent_at: datetime, now: datetime) -> Memory:
     """An answer was lost and nothing is there, where refusals leave no trace. One heard since is noted already."""
     old = _in_a_row(memory, offering, now)
-    heard = old is not None and old.at is not None and old.at >= sent_at
+    heard = old is not None and old.at is not None and old.at > sent_at
     return memory if heard else note_not_made(memory, offering, LOST, now)
 
 

@@ -137,6 +137,8 @@ REFUSALS = {
     "a code nobody knows, from a server at fault": ((500, {"code": "something_new", "reason": "hm"}), Unsure),
     "what was asked for is wrong, whatever the status": ((500, {"code": "database_size_not_found"}), BadRequest),
     "a status alone": ((500, {"status": 500}), Unsure),
+    "a region that Civo does not reach": ((503, {"code": "region_unavailable"}), Unsure),
+    "a request that took too long": ((408, {}), Unsure),
     "no JSON": ((502, "<html>bad gateway</html>"), Unsure),
     "too many, for long": ((429, {}), Throttled),
 }

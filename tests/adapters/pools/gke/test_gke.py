@@ -173,6 +173,8 @@ ANSWERS: dict[str, tuple[int, bytes, type[PilotlightError]]] = {
     "a stock-out": (400, error(400, "ZONE_RESOURCE_POOL_EXHAUSTED", "none left"), NoCapacity),
     "our own fault": (400, error(400, "invalid", "Invalid value"), BadRequest),
     "an error of theirs": (500, error(500, "backendError", "Internal error"), Unsure),
+    "a server's that has too many": (503, error(503, "rateLimitExceeded", "backend"), Unsure),
+    "a request that took too long": (408, b"", Unsure),
     "a gateway's": (503, b"<html>bad gateway</html>", Unsure),
     "no answer of theirs": (302, b"", Unsure),
 }

@@ -13,7 +13,9 @@ from gke_queue import QUEUED, QueueSite, queue_site
 from small_cloud import world
 
 from pilotlight.adapters.pools.gke import google_rest
+from pilotlight.adapters.pools.gke.own_names import own_name
 from pilotlight.errors import BadRequest, Busy, Conflict, Forbidden, PilotlightError, QuotaExceeded, Unavailable, Unsure
+from pilotlight.facts.labels import POOL
 from pilotlight.facts.nodes.pool_state import InstanceState
 
 
@@ -66,6 +68,19 @@ def test_a_step_that_arrives_twice_asks_once(here: QueueSite) -> None:
     here.pools.grow("one", 3, token="step-2")
     names = {one["metadata"]["name"] for one in here.requests()}
     assert (len(names), name in names, here.pool().desired) == (2, True, 3)
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_requests_of_a_pool_whose_name_goes_on_are_that_pools_alone(here: QueueSite, labelled: bool) -> None:
+    """Of node pools ``one-pool`` and ``one-pool-2`` each counts its own: the other's is no node of the first."""
+    asked(here)
+    (own,), store = here.requests(), here.server.store
+    labels = {POOL: "one-pool-2"} if labelled else {}
+    name = own_name("one-pool-2", "step-2")
+    store.write(
+        store.resource("provisioningrequests"), {**own, "metadata": {**own["metadata"], "name": name, "labels": labels}}
+    )
+    assert (here.pool().desired, len(here.pool().queued)) == (2, 2)
 
 
 def test_a_conflict_is_the_steps_own_request_or_none_at_all(here: QueueSite) -> None:

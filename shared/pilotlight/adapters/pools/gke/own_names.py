@@ -19,8 +19,9 @@ def own_name(base: str, step: str) -> str:
 
 
 def is_own(base: str, name: str) -> bool:
-    """True where a name was made by a step."""
-    return name.startswith(f"{stem(base)}-") and name == _proven(name[:-PROOF])
+    """True where a name was made by a step, and of this base: another may go on where this one ends."""
+    begins = f"{stem(base)}-"
+    return name.startswith(begins) and name == _proven(name[:-PROOF]) and len(name) == len(begins) + HASH + PROOF
 
 
 def _proven(name: str) -> str:

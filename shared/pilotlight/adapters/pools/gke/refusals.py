@@ -121,7 +121,7 @@ def refusal(what: str, answer: HttpAnswer, lost: type[Unavailable]) -> Pilotligh
     status, told = answer.status, _told(answer.body)
     codes = [*(one.reason for one in told.errors if one.reason), told.status]
     said = ": ".join(filter(None, (f"Google answers {what} with {status}", codes[0], told.message[:200])))
-    if status == 429 or not RATE.isdisjoint(codes):
+    if status == 429 or (status < 500 and not RATE.isdisjoint(codes)):
         after = answer.headers.get("retry-after", "")
         asked_s = float(after) if after.isascii() and after.isdigit() else THROTTLED_S
         return Throttled(said, min(asked_s, LONGEST_S))

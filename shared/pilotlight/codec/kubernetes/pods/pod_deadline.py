@@ -61,11 +61,8 @@ def _job(pod: Pod, gang: bool) -> str:
     """One and the same for all pods that a job has in turn. By uid: who takes over a name begins anew."""
     meta, owner = pod.metadata, pod.metadata.owner
     if owner is None:
-        return meta.uid or pod.name
+        return whole_name(meta.uid or pod.name)
     base = whole_name(owner.uid or f"{meta.namespace}/{owner.kind}/{owner.name}")
-    own = (
-        meta.name
-        if owner.kind == "StatefulSet"
-        else meta.labels.get(INDEX) or whole_name(meta.annotations.get(INDEX, ""))
-    )
+    index = meta.labels.get(INDEX) or meta.annotations.get(INDEX, "")
+    own = whole_name(meta.name if owner.kind == "StatefulSet" else index)
     return base if gang or not own else f"{base}/{own}"
