@@ -43,14 +43,16 @@ class Ledger:
         self.last: datetime | None = None
         self.fleet: dict[str, Offering] = FLEET
 
-    def look(self, at: datetime, nodes: Sequence[Node] = (), lives: Sequence[Life] = ()) -> None:
-        """One look at the nodes that are lit, with lives that are known to be over."""
+    def look(
+        self, at: datetime, nodes: Sequence[Node] = (), lives: Sequence[Life] = (), silent: Sequence[str] = ()
+    ) -> None:
+        """One look at the nodes that are lit, with lives that are known to be over, and pools that do not answer."""
         lit = {
             n.instance: metered_node(Lit(n.instance, n.pool, n.created_at, n), self.fleet.get(n.pool)) for n in nodes
         }
         over = {one.instance: stopped_node(one, self.fleet.get(one.pool)) for one in lives}
         seen = {n.instance: n for n in nodes}
-        look = MeterLook(at, lit, over, self.fleet, self.last, nodes=seen)
+        look = MeterLook(at, lit, over, self.fleet, self.last, nodes=seen, silent=frozenset(silent))
         self.last = max(at, self.last or at)
         day = self.first or at.date()
         before: dict[str, MeteredNode] = {}
@@ -79,6 +81,17 @@ def at(hours: float, day: int = 20) -> datetime:
 def life(name: str, of: Offering, began: datetime, ended: datetime) -> Life:
     """The life of a node that is over."""
     return Life(instance=f"i-{name}", node=name, pool=of.pool, since=began, ended_at=ended)
+
+
+@pytest.mark.parametrize(("silent", "usd"), [((), "8.00"), (("a100",), "24.00")], ids=["it answers", "it is silent"])
+def test_a_node_that_boots_in_a_pool_that_does_not_answer_is_not_missed(silent: Sequence[str], usd: str) -> None:
+    """It is counted through, and over at the first look of a pool that answers."""
+    books = Ledger()
+    boots = node("a", A100, created_at=at(10), ready=False, pods=())
+    books.look(at(10.1), [boots])
+    books.look(at(10.25), silent=silent)
+    books.look(at(10.75))
+    assert books.usd() == Decimal(usd)
 
 
 def test_a_nodes_time_belongs_to_who_held_it_at_the_look_before() -> None:

@@ -230,6 +230,22 @@ def test_a_claim_that_waits_for_ever_is_called_off_and_its_pod_goes_elsewhere() 
         assert len(list(HOLD.scan(stage.deps.state, ""))) == 1
 
 
+def test_a_claim_whose_calling_off_is_refused_is_not_told_as_gone() -> None:
+    """Its DELETE is answered 429 twice: it is there, so that its release is told once, when it has gone."""
+    with on_karpenter(budgets=(BUDGET,)) as (stage, server):
+        server.idle = True
+        waiting(stage, server)
+        stage.minutes(4)
+        server.fail(429, on=DELETE, times=2)
+        for _ in range(30):
+            stage.wait(60)
+            with suppress(Retry):
+                stage.tick()
+        assert len(server.lines(DELETE)) == 3
+        told = [bytes(sent.data) for sent in stage.outbox.sent if sent.topic == "capacity"]
+        assert sum(b'"change":"release"' in one for one in told) == 1
+
+
 def test_one_that_is_launched_while_it_is_called_off_stays() -> None:
     """Its version has changed since the look: it is not deleted, and its pod runs there."""
     pools = {"one": PoolPolicy(instance_type="one", max=1)}

@@ -32,19 +32,20 @@ class MeterLook(msgspec.Struct, frozen=True):
     never registered or has gone by its instance) are not counted now: each has a
     mark up to where it is counted, and a later look counts on from there. ``held`` are prices that holds have by time,
     where the meter was told of them; what it was told counts for as long as there are ``budgets``. ``seen_at`` is when
-    those that have stopped were last seen.
+    those that have stopped were last seen. ``silent`` are pools that do not answer: none that boots there is missed.
     """
 
-    at: datetime
-    lit: Mapping[str, MeteredNode]
-    over: Mapping[str, MeteredNode]
-    offerings: Mapping[str, Offering]
-    last: datetime | None = None
-    apart: frozenset[str] = frozenset()
-    nodes: Mapping[str, Node] = field(default_factory=dict)
-    held: Mapping[str, HeldPrice] = field(default_factory=dict)
-    budgets: bool = False
-    seen_at: Mapping[str, datetime] = field(default_factory=dict)
+    at: datetime  # The look's.
+    lit: Mapping[str, MeteredNode]  # By instance.
+    over: Mapping[str, MeteredNode]  # Those that are known to have stopped.
+    offerings: Mapping[str, Offering]  # By pool.
+    last: datetime | None = None  # The look before.
+    apart: frozenset[str] = frozenset()  # Names of those that are not counted now.
+    nodes: Mapping[str, Node] = field(default_factory=dict)  # Lit ones that registered.
+    held: Mapping[str, HeldPrice] = field(default_factory=dict)  # Prices that holds have by time.
+    budgets: bool = False  # There are some.
+    seen_at: Mapping[str, datetime] = field(default_factory=dict)  # When stopped ones were last seen.
+    silent: frozenset[str] = frozenset()  # Pools that do not answer.
 
 
 def day_start(day: date) -> datetime:
@@ -277,7 +278,9 @@ def _gone_at(node: MeteredNode, instance: str, look: MeterLook, *, fresh: bool) 
         return node.gone_at
     if ended is not None or not fresh:
         return ended or node.gone_at
-    return None if instance in look.lit else node.gone_at or look.at
+    if instance in look.lit:
+        return None
+    return node.gone_at or (None if node.pool in look.silent and not node.ready else look.at)
 
 
 def _priced(node: MeteredNode, offering: Offering | None) -> MeteredNode:

@@ -141,7 +141,7 @@ def _counts(deps: Deps, life: Life) -> bool:
 def _look(deps: Deps, from_: CountFrom | None) -> MeterLook:
     now, seen = deps.state.now(), from_.seen if from_ else None
     lives = instance_lifetimes.ended_since(deps, (from_.lives_from if from_ else None) or seen)
-    nodes = _lit(deps)
+    nodes, silent = _lit(deps)
     offerings = {offering.pool: offering for offering in deps.offerings}
     apart = _degrees(deps) if deps.apart else {}
     known = [one for one in nodes if apart.get(one.node.name if one.node else one.instance, 0) < NAMELESS]
@@ -158,20 +158,23 @@ def _look(deps: Deps, from_: CountFrom | None) -> MeterLook:
         apart=unmetered_nodes(deps).union(life.instance for life in lives if not _counts(deps, life)),
         held=budget_holds.prices_since(deps, _untold_since(from_)),
         budgets=bool(deps.policy.budgets),
+        silent=silent,
     )
 
 
-def _lit(deps: Deps) -> list[Lit]:
-    """Instances that are paid for. Pools are read first: one that joins meanwhile is in both, never in neither."""
+def _lit(deps: Deps) -> tuple[list[Lit], frozenset[str]]:
+    """Instances that are paid for, and pools that do not answer. Pools are read first: one that joins meanwhile is in
+    both, never in neither."""
     pools, view = deps.pools.describe(), deps.observe()
     if any(pool.stops or pool.stopped for pool in pools):
         view, _ = without_stopped(view, pools)
     # A node object is younger than its instance, which is paid for from its launch.
     launched = {booting.instance: booting.requested_at for pool in pools for booting in pool.booting}
-    lit = lit_instances(view.nodes, pools)
-    return [
-        one._replace(since=min(one.since, launched[one.instance])) if one.instance in launched else one for one in lit
+    lit = [
+        one._replace(since=min(one.since, launched[one.instance])) if one.instance in launched else one
+        for one in lit_instances(view.nodes, pools)
     ]
+    return lit, frozenset(pool.name for pool in pools if pool.rules is not None and pool.rules.silent)
 
 
 def _untold_since(from_: CountFrom | None) -> datetime | None:

@@ -239,24 +239,36 @@ def _settle_release(deps: Deps, snapshot: Snapshot, record: Record, sending: Sen
     """Gone is done. One that is still there stays closed while the call may land: it is sent again, or then opened."""
     step, now, said = sending.step, snapshot.now, sending.step.answer
     there = any(node.name == step.target for node in snapshot.view.nodes)
-    pools = snapshot.pools
-    boots = (b for pool in pools for b in (*pool.booting, *pool.queued) if not b.going)
-    booting = {b.instance for b in boots}.union(*(p.refused for p in pools))
-    if not there and (step.instance or step.target) not in booting:
-        sending.end("done", code="late", note=f"{said}; the node is gone")
-        for purchase in lost:
-            purchase.one_less(sending.step)
+    hidden = any(pool.name == step.pool and pool.hidden for pool in snapshot.pools)
+    if not there and not hidden and not _is_asked_for(snapshot.pools, step.instance or step.target):
+        _end_late(sending, f"{said}; the node is gone", lost)
     elif step.sent_at is None or now >= step.sent_at + call_steps.LANDS:
         verdict = record.plan.calls[step.n]
         if _gone(deps, step):
             node_marks.mark_released(deps, step.target, verdict.why, by=record.id)
-            sending.end("done", code="late", note=f"{said}; the instance is gone")
-            for purchase in lost:
-                purchase.one_less(sending.step)
+            _end_late(sending, f"{said}; the instance is gone", lost)
             return
         if there and isinstance(verdict, NodeVerdict) and not verdict.forced:
             node_marks.lift(deps, step.target, "release", by=record.id)
-        sending.end("unknown", code="late", note=f"{said}, and the node is still there", count=0)
+        left = "the node is still there" if there or not hidden else "its pool cannot be read whole"
+        sending.end("unknown", code="late", note=f"{said}, and {left}", count=0)
+
+
+def _is_asked_for(pools: Sequence[PoolState], name: str) -> bool:
+    """True for what boots, waits, could not be made, or is there by the name that it was asked for."""
+    return any(
+        name in pool.refused
+        or any(name == b.instance and not b.going for b in (*pool.booting, *pool.queued))
+        or any(name == one.name for one in pool.asked)
+        for pool in pools
+    )
+
+
+def _end_late(sending: Sending, note: str, lost: Sequence[Sending]) -> None:
+    """A release is done: purchases whose answers are lost are told that their pool is one smaller."""
+    sending.end("done", code="late", note=note)
+    for purchase in lost:
+        purchase.one_less(sending.step)
 
 
 def _gone(deps: Deps, step: CallStep) -> bool:

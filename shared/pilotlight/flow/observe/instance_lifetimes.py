@@ -22,11 +22,13 @@ def note_ended(deps: Deps, *lives: Life) -> None:
 
 
 def note_released(deps: Deps, record: Record) -> None:
-    """Note the instances that a decision has given back; one whose answer was lost ended when that may have landed."""
+    """Note the instances that a decision has given back. One whose answer was lost ended by now; where no look came
+    for long, when its call may have landed."""
     now, lives = deps.now(), list[Life]()
     for node, step in record.calls_with_steps:
         if isinstance(node, NodeVerdict) and step.state == "done" and step.since is not None:
-            ended_at = min(now, step.sent_at + call_steps.LANDS) if step.sent_at else now
+            unseen = step.sent_at is not None and now > step.sent_at + call_steps.LATE
+            ended_at = step.sent_at + call_steps.LANDS if step.sent_at is not None and unseen else now
             instance = node.instance or node.node
             life = Life(
                 instance=instance,

@@ -60,13 +60,15 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """What the state was told from then on is gone, as after a restore."""
 
     def is_gone(self, pool: str, name: str) -> bool:
-        """True for no node, nor an instance that boots, waits or could not be made: of a pool that was read whole."""
+        """True for no node, nor one that boots, waits, was asked for or not made: of a pool that was read whole."""
         unread = any(one.name == pool and one.unread for one in self.pools)
         return (
             not unread
             and not any(name == node.name for node in self.view.nodes)
             and not any(
-                name in one.refused or any(name == b.instance for b in (*one.booting, *one.queued))
+                name in one.refused
+                or any(name == b.instance for b in (*one.booting, *one.queued))
+                or any(name == asked.name for asked in one.asked)
                 for one in self.pools
             )
         )
