@@ -114,7 +114,7 @@ BUGS = {
         "flow.cycle.recovery:_settle_grow",
         "came = max(0, min(step.count, step.count - (step.to - size)))",
         "came = min(step.count, size)",
-        test="tests/chaos/test_one_stall.py::test_what_never_came_is_not_told_as_bought",
+        test="tests/flow/cycle/test_lost_answers.py",
     ),
     "the key under which an alert is told names no cluster": Bug(
         "flow.delivery.desk:_name",
@@ -130,7 +130,7 @@ BUGS = {
         TWO_CLUSTERS,
     ),
     "an alert's id names no cluster": Bug(
-        "flow.alerts.decision_messages:by_fingerprint",
+        "flow.answer:by_fingerprint",
         'f"{alert.cluster}-{',
         'f"{',
         test="tests/flow/delivery/test_alerts_of_two_clusters.py",

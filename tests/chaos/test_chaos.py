@@ -27,7 +27,7 @@ from pilotlight.flow.budgets import ladder_steps
 from pilotlight.flow.cycle import act, cycle
 from pilotlight.flow.delivery import fan_out, flush
 from pilotlight.flow.observe import snapshot
-from pilotlight.flow.records import call_steps, ledger
+from pilotlight.flow.records import call_steps, flight_log, ledger
 from pilotlight.ports.state import ABSENT
 from pilotlight.world.world_cluster import WorldCluster
 from pilotlight.world.world_pools import WorldPools
@@ -85,7 +85,7 @@ def test_a_parallel_run_that_breaks_something_keeps_its_log(monkeypatch: pytest.
 def no_record_before_the_buy(patch: pytest.MonkeyPatch) -> None:
     """Neither the decision nor its ledger entry is written before the cloud is called."""
     patch.setattr(ledger, "write", lambda state, record, if_version=None: ABSENT)
-    patch.setattr(ledger, "write_flight", lambda state, key, entry: None)
+    patch.setattr(flight_log, "write_flight", lambda state, key, entry: None)
     patch.setattr(
         call_steps, "write_planned", lambda deps, record: [_Sending(deps, record, step, 0) for step in record.steps]
     )

@@ -16,7 +16,6 @@ from pilotlight.facts.nodes.pool_state import InFlight, PoolState
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe import known_instances
-from pilotlight.flow.observe.asked_nodes import with_asked
 from pilotlight.flow.observe.remembered_pools import as_remembered
 from pilotlight.flow.records import flight_log, ledger, node_marks
 from pilotlight.flow.records.ledger import CLOUD_SKEW, Remembered
@@ -84,7 +83,11 @@ def look(deps: Deps, *, monitored: bool = False) -> Snapshot:
     flights = tuple(flight_log.in_flight(deps.state, deps.name))
     was = ledger.recall(deps.state, deps.name)
     view = deps.observe()
-    told = with_asked(deps.pools.describe(), was.memory, now)
+    told = deps.pools.describe()
+    if any(pool.asked for pool in told):
+        from pilotlight.flow.observe.asked_nodes import with_asked
+
+        told = with_asked(told, was.memory, now)
     standing: tuple[Node, ...] = ()
     if any(pool.stops or pool.stopped for pool in told):
         view, standing = known_instances.without_stopped(view, told)
