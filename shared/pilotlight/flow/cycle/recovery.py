@@ -297,7 +297,7 @@ def _close(deps: Deps, one: Left) -> bool:
         from pilotlight.flow.budgets import budget_holds
 
         budget_holds.settle_decision(deps, known)
-    instance_lifetimes.note_released(deps, known)
+    instance_lifetimes.note_released(deps, known, later=True)
     close_and_tell(deps, known, one.version)
     return True
 

@@ -21,14 +21,18 @@ def note_ended(deps: Deps, *lives: Life) -> None:
     LIVES.add(deps.state, f"{deps.name}/{_hour(deps.state.now())}", {life.instance: life for life in lives})
 
 
-def note_released(deps: Deps, record: Record) -> None:
-    """Note the instances that a decision has given back. One whose answer was lost ended by now; where no look came
-    for long, when its call may have landed."""
+LONG = timedelta(minutes=10)
+"""A look that comes so long after a call knows less of its end than the call's own time does."""
+
+
+def note_released(deps: Deps, record: Record, *, later: bool = False) -> None:
+    """Note the instances that a decision has given back: they ended by now. ``later``: by a look that found out; where
+    none came for long, they ended when the call may have landed."""
     now, lives = deps.now(), list[Life]()
     for node, step in record.calls_with_steps:
         if isinstance(node, NodeVerdict) and step.state == "done" and step.since is not None:
-            unseen = step.sent_at is not None and now > step.sent_at + call_steps.LATE
-            ended_at = step.sent_at + call_steps.LANDS if step.sent_at is not None and unseen else now
+            sent_at = step.sent_at if later else None
+            ended_at = sent_at + call_steps.LANDS if sent_at is not None and now > sent_at + LONG else now
             instance = node.instance or node.node
             life = Life(
                 instance=instance,
