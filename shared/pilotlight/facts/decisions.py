@@ -201,7 +201,7 @@ class CallStep(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def answer(self) -> str:
-        """What one that was sent was answered, where it was not done at once."""
+        """The answer to a request that was not done at once."""
         return self.note or "its answer was lost"
 
 

@@ -1,7 +1,4 @@
-"""What a flow gives: its answer, and alerts on their way out.
-
-Whoever asks only whether people were told of something opens nothing of decisions.
-"""
+"""Answers of flows, and alerts on their way out: nothing of decisions is opened for these."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal

@@ -161,7 +161,7 @@ class World(WorldEvents):
             self._turn(node)
 
     def forget_opened(self, node_id: str) -> None:
-        """What is noted on a node goes, where a person took our mark off."""
+        """Take the note off a node, where a person took our mark off."""
         with self._lock:
             node = self._node(node_id)
             node.closed_by = node.closed_by if node.cordoned else ""

@@ -8,6 +8,7 @@ import pytest
 from api_server import Access as Review
 from api_server import ApiServer, api_server
 from odd_server import Line, talking
+from rich.pretty import pretty_repr
 
 from pilotlight.adapters.cluster.kubernetes.access.server_access import Access
 from pilotlight.adapters.cluster.kubernetes.reads import Reads
@@ -241,7 +242,8 @@ def test_no_secret_shows(
         Api(source, patience=QUICK, pause=lambda _: None).get("/api/v1/pods", NOTHING)
     assert server.requests[0].headers["Authorization"] == f"Bearer {secret}"
     out = capfd.readouterr()
-    for text in (str(caught.value), repr(caught.value), caplog.text, out.out, out.err, repr(source.access())):
+    told = (repr(source.access()), pretty_repr(source.access()))
+    for text in (str(caught.value), repr(caught.value), caplog.text, out.out, out.err, *told):
         assert secret not in text
 
 

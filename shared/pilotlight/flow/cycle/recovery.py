@@ -18,7 +18,6 @@ from pilotlight.flow.alerts.decision_messages import close_and_tell
 from pilotlight.flow.alerts.wording import line
 from pilotlight.flow.cycle.act import Act
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.observe import instance_lifetimes
 from pilotlight.flow.observe.snapshot import Snapshot, without_going
 from pilotlight.flow.records import call_steps, flight_log, ledger, node_marks
 from pilotlight.flow.records.call_steps import Overtaken, Sending
@@ -240,7 +239,7 @@ def _settle_release(deps: Deps, snapshot: Snapshot, record: Record, sending: Sen
     step, now, said = sending.step, snapshot.now, sending.step.answer
     there = any(node.name == step.target for node in snapshot.view.nodes)
     hidden = any(pool.name == step.pool and pool.hidden for pool in snapshot.pools)
-    if not there and not hidden and not _is_asked_for(snapshot.pools, step.instance or step.target):
+    if not there and not hidden and not snapshot.is_asked_for(step.instance or step.target, going=False):
         _end_late(sending, f"{said}; the node is gone", lost)
     elif step.sent_at is None or now >= step.sent_at + call_steps.LANDS:
         verdict = record.plan.calls[step.n]
@@ -252,16 +251,6 @@ def _settle_release(deps: Deps, snapshot: Snapshot, record: Record, sending: Sen
             node_marks.lift(deps, step.target, "release", by=record.id)
         left = "the node is still there" if there or not hidden else "its pool cannot be read whole"
         sending.end("unknown", code="late", note=f"{said}, and {left}", count=0)
-
-
-def _is_asked_for(pools: Sequence[PoolState], name: str) -> bool:
-    """True for what boots, waits, could not be made, or is there by the name that it was asked for."""
-    return any(
-        name in pool.refused
-        or any(name == b.instance and not b.going for b in (*pool.booting, *pool.queued))
-        or any(name == one.name for one in pool.asked)
-        for pool in pools
-    )
 
 
 def _end_late(sending: Sending, note: str, lost: Sequence[Sending]) -> None:
@@ -297,6 +286,8 @@ def _close(deps: Deps, one: Left) -> bool:
         from pilotlight.flow.budgets import budget_holds
 
         budget_holds.settle_decision(deps, known)
+    from pilotlight.flow.observe import instance_lifetimes
+
     instance_lifetimes.note_released(deps, known, later=True)
     close_and_tell(deps, known, one.version)
     return True

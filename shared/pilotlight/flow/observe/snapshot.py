@@ -64,12 +64,17 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
         return (
             not unread
             and not any(name == node.name for node in self.view.nodes)
-            and not any(
-                name in one.refused
-                or any(name == b.instance for b in (*one.booting, *one.queued))
-                or any(name == asked.name for asked in one.asked)
-                for one in self.pools
-            )
+            and not self.is_asked_for(name, going=True)
+        )
+
+    def is_asked_for(self, name: str, *, going: bool) -> bool:
+        """True for an instance that boots, waits, could not be made, or is there by the name that it was asked for;
+        ``going``: also for one that its cloud is ending."""
+        return any(
+            name in pool.refused
+            or any(name == b.instance and (going or not b.going) for b in (*pool.booting, *pool.queued))
+            or any(name == asked.name for asked in pool.asked)
+            for pool in self.pools
         )
 
     def stays(self, pool: str, instance: str) -> bool:

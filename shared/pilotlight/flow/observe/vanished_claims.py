@@ -1,4 +1,4 @@
-"""What was asked for by name and went before it was a node, not by us: each is a refusal of its offering.
+"""Nodes asked for by name that went before they joined, not by us: each is a refusal of its offering.
 
 Karpenter deletes a claim at once where its provider has no machine or its node class is not ready, after 5 minutes
 without a launch, and after 15 without a node: its deadlines come before ours. It says why in an Event, which may be
@@ -46,7 +46,7 @@ def with_vanished(deps: Deps, snapshot: Snapshot) -> Snapshot:
 
 
 def _waits(pool: PoolState, leaving: Iterable[str]) -> tuple[AskedNode, ...]:
-    """What is no node yet, and is not given back by us."""
+    """Nodes asked for that have not joined, and that we do not give back."""
     names = tuple(leaving)
     return tuple(replace(one, waits=None) for one in pool.asked if not (one.joined or any(map(one.is_called, names))))
 

@@ -98,7 +98,7 @@ class Sandbox:
         return found
 
     def _refused(self, pool: str) -> list[str]:
-        """What its cloud could not launch, or has not yet, and would go on trying: it is called off by its name."""
+        """Nodes that the cloud could not launch, or has not yet, and would go on trying for: called off by name."""
         state, before = self.state(pool), self.befores[pool]
         known = {*before.refused, *(one.name for one in before.asked)}
         waits = (one.name for one in state.asked if one.waits is not None)

@@ -1,6 +1,6 @@
-"""Names of ours at GKE: what they begin with, digits of a step's hash, and digits that prove both.
+"""Names of ours at GKE: their beginning, digits of a step's hash, and digits that prove both.
 
-So what is ours is told by its name alone: another hand's may end in digits too, and is not ours to call off.
+An instance of ours is told by its name alone: another hand's may end in digits too, and is not ours to call off.
 """
 
 import hashlib
@@ -9,7 +9,7 @@ LONGEST, HASH, PROOF = 63, 8, 4
 
 
 def stem(base: str) -> str:
-    """What names of ours begin with: a group's base or a pool's name, or as much of it as leaves room."""
+    """The beginning of names of ours: a group's base or a pool's name, or as much of it as leaves room."""
     return base[: LONGEST - HASH - PROOF - 1].rstrip("-")
 
 

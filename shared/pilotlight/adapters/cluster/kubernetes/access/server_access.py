@@ -31,8 +31,12 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     acting_as: str = ""
     proxy: str = ""
 
+    def __rich_repr__(self) -> list[tuple[str, str]]:
+        """The fields that are no secret: a Struct's own tells every one, also to Rich's tracebacks."""
+        return [("server", self.server), ("server_name", self.server_name), ("acting_as", self.acting_as)]
+
     def __repr__(self) -> str:
-        return f"Access(server={self.server!r}, server_name={self.server_name!r}, acting_as={self.acting_as!r})"
+        return f"Access({', '.join(f'{name}={value!r}' for name, value in self.__rich_repr__())})"
 
     def __post_init__(self) -> None:
         where = urlsplit(self.server)
