@@ -148,6 +148,18 @@ WRONG = {
         f"pools: {{a: {{{POOL}, cluster_pool: 'karpenter:gpu', min: 1}}}}",
         "pools.a.min: is nothing that Karpenter is asked for: it buys the nodes of this pool",
     ),
+    "MIG behind a limit of Karpenter's": (
+        f"pools: {{a: {{{POOL}, cluster_pool: 'karpenter:gpu', slices: {{nvidia.com/mig-1g.5gb: 7}}}}}}",
+        "pools.a.slices.nvidia.com/mig-1g.5gb: cuts up GPUs, and Karpenter counts what a node shows",
+    ),
+    "time-slicing behind a limit of Karpenter's": (
+        f"pools: {{a: {{{POOL}, cluster_pool: 'karpenter:gpu', slices: {{nvidia.com/gpu: 4}}}}}}",
+        "pools.a.slices.nvidia.com/gpu: cuts up GPUs",
+    ),
+    "devices of DRA behind a limit of Karpenter's": (
+        f"pools: {{a: {{{POOL}, cluster_pool: 'karpenter:gpu', slices: {{'claim:nvidia.com/gpu': 4}}}}}}",
+        "pools.a.slices.claim:nvidia.com/gpu: cuts up GPUs",
+    ),
     "a NodePool without a name": (
         f"pools: {{a: {{{POOL}, cluster_pool: 'karpenter:'}}}}",
         "pools.a.cluster_pool: '' is no NodePool's name: write karpenter:NAME",

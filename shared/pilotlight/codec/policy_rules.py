@@ -14,7 +14,7 @@ from pilotlight.facts.limits.rule_policy import RuleSet, RuleWhen
 from pilotlight.facts.money.gates import GATE
 from pilotlight.facts.money.money_policy import BillScope, Budget, BudgetScope, LitCaps
 from pilotlight.facts.policy import ClassPolicy, Policy, PoolPolicy
-from pilotlight.facts.workload import WHOLE_DEVICES
+from pilotlight.facts.workload import WHOLE_DEVICES, is_gpu
 
 Problem = tuple[str, str]
 
@@ -95,6 +95,9 @@ def _gate(path: str, pool: PoolPolicy) -> Iterator[Problem]:
     for key, asked in (("min", pool.min), ("spares.warm", pool.spares.warm), ("renew", pool.renew.asks)):
         if asked:
             yield f"{path}.{key}", "is nothing that Karpenter is asked for: it buys the nodes of this pool"
+    for name in filter(is_gpu, pool.slices):
+        why = "cuts up GPUs, and Karpenter counts what a node shows: no limit holds there; take it out, or the gate"
+        yield f"{path}.slices.{name}", why
 
 
 def _canaries(policy: Policy) -> Iterator[Problem]:
