@@ -124,7 +124,7 @@ class Aws:
         self.reservations: list[dict[str, Any]] = []
         self.reserved_instances: list[dict[str, Any]] | None = []
         self.plans: list[dict[str, Any]] = []
-        self.rates: dict[str, str] = {}
+        self.rates: dict[str, str] | None = {}
         self.unused: dict[str, list[str]] | None = {}
         self.elsewhere: list[dict[str, Any]] = []
         self.templates: dict[str, dict[str, Any]] = {}
@@ -244,6 +244,8 @@ class Aws:
     def _DescribeSavingsPlanRates(self, asked: dict[str, Any]) -> dict[str, Any]:
         wanted = {rule["name"]: rule["values"] for rule in asked["filters"]}
         assert wanted.keys() - {"instanceType"} == {"region", "productDescription", "tenancy"}
+        if self.rates is None:
+            raise Refused(403, "AccessDeniedException", "not authorized: savingsplans:DescribeSavingsPlanRates")
         rates = {kind: usd for kind, usd in self.rates.items() if kind in wanted.get("instanceType", [kind])}
         told = list(rates.items())[bool(asked.get("nextToken")) :]
         rows = [{"rate": rate, "properties": [{"name": "instanceType", "value": kind}]} for kind, rate in told]

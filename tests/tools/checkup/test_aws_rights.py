@@ -15,6 +15,10 @@ from pilotlight.settings import Settings
 from pilotlight.tools.checkup.clouds.aws_rights import aws_rights
 
 WHERE = f"{REGION}/{EKS}"
+PLAN = {
+    "savingsPlanId": "sp-1", "savingsPlanArn": "arn:aws:savingsplans::1:savingsplan/sp-1", "commitment": "1",
+    "savingsPlanType": "Compute", "state": "active", "end": "2027-06-30T00:00:00.000Z",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -62,15 +66,33 @@ def test_each_refused_read_is_named_with_what_goes_without_it(account: tuple[Aws
     assert all(one.verdict == "warning" and "docs/guides/eks.md" in one.fix for one in found)
 
 
-def test_every_read_of_the_role_is_asked_or_needs_no_line(account: tuple[Aws, Mapping[str, str]]) -> None:
-    """Groups, sizes and instances are asked for by other checks, which fail by name; a template has to be named first,
-    and Cost Explorer bills each question."""
+def test_what_is_asked_of_a_savings_plan_is_named_too(account: tuple[Aws, Mapping[str, str]]) -> None:
+    """Its rates and what is left of it: without them it pays for nothing, and nobody would say why."""
     aws, environ = account
+    aws.plans, aws.rates, aws.unused = [PLAN], None, None
+    assert [one.what.partition(": what")[0] for one in looked(aws, environ)] == [
+        "may not savingsplans:DescribeSavingsPlanRates",
+        "may not ce:GetSavingsPlansUtilization",
+    ]
+
+
+def test_without_a_plan_nobody_asks_what_costs_a_cent(account: tuple[Aws, Mapping[str, str]]) -> None:
+    """Neither rates nor Cost Explorer."""
+    aws, environ = account
+    looked(aws, environ)
+    assert not {"DescribeSavingsPlanRates", "GetSavingsPlansUtilization"} & {action for action, _ in aws.calls}
+
+
+def test_every_read_of_the_role_is_asked_or_needs_no_line(account: tuple[Aws, Mapping[str, str]]) -> None:
+    """Groups, sizes and instances are asked for by other checks, which fail by name; a template has to be named
+    first."""
+    aws, environ = account
+    aws.plans = [PLAN]
     looked(aws, environ)
     asked = {action for action, _ in aws.calls}
     elsewhere = {
         "DescribeInstances", "DescribeInstanceTypes", "DescribeInstanceTypeOfferings", "DescribeCluster",
-        "DescribeLaunchTemplateVersions", "GetSavingsPlansUtilization", "DescribeSavingsPlanRates",
+        "DescribeLaunchTemplateVersions",
     }  # fmt: skip
     reads = {one.partition(":")[2] for one in sent_to_the_cloud()["read"]}
     assert reads - asked == elsewhere

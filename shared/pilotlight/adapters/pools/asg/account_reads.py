@@ -69,7 +69,6 @@ def reads(where: str, account: CloudAccount) -> Sequence[Read]:
     groups = list(groups_of(scaling, named[2] or "", account.names).values())
     eks = RestApi("eks", named[1], credentials, account.environ)
     quotas = JsonApi("servicequotas", named[1], credentials, account.environ)
-    plans = RestApi("savingsplans", PRICES_REGION, credentials, account.environ)
     found = [
         *_of_ec2(ec2),
         *(one for group in groups[:1] for one in _of_group(scaling, group)),
@@ -77,10 +76,21 @@ def reads(where: str, account: CloudAccount) -> Sequence[Read]:
         Read("servicequotas:ListServiceQuotas", "a purchase over the quota is refused by EC2 first",
              lambda: quotas.read("ListServiceQuotas", Nothing, {"ServiceCode": "ec2"})),
     ]  # fmt: skip
-    if account.reserved:
-        found.append(Read("savingsplans:DescribeSavingsPlans", "what Savings Plans pay for is bought again",
-                          lambda: plans.look_up("/DescribeSavingsPlans", Nothing, {"states": ["active"]})))  # fmt: skip
-    return found
+    return [*found, *(_of_plans(named[1], credentials, account) if account.reserved else ())]
+
+
+def _of_plans(region: str, credentials: Credentials, account: CloudAccount) -> Iterator[Read]:
+    """Without a plan there is nothing to ask of its rates, nor of what is left of it, which costs a cent."""
+    from pilotlight.adapters.pools.asg.aws_commitments import UnusedPlans, ask_rates, ask_unused
+
+    plans = RestApi("savingsplans", PRICES_REGION, credentials, account.environ)
+    unused = UnusedPlans(JsonApi("ce", PRICES_REGION, credentials, account.environ), account.clock)
+    kind, without = min(account.reserved.values()), "what Savings Plans pay for is bought again"
+    yield Read("savingsplans:DescribeSavingsPlans", without,
+               lambda: plans.look_up("/DescribeSavingsPlans", Nothing, {"states": ["active"]}))  # fmt: skip
+    yield Read("savingsplans:DescribeSavingsPlanRates", without, lambda: ask_rates(plans, region, kind))
+    yield Read("ce:GetSavingsPlansUtilization", "what Compute Savings Plans pay for is bought again",
+               lambda: ask_unused(plans, unused))  # fmt: skip
 
 
 def reads_of_prices(where: str, account: CloudAccount, types: Sequence[str]) -> Sequence[Read]:

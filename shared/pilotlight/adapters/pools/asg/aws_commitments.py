@@ -109,15 +109,19 @@ class UnusedPlans:
             self._age = self._clock.stopwatch()
         return self._known
 
-    def _least(self, arn: str) -> Decimal:
+    def days(self, arn: str) -> Sequence[_Day]:
+        """The days of a plan that are looked at. Raises ``Forbidden`` without the right."""
         ends = self._clock.now().date() - timedelta(days=LATE_DAYS - 1)
         asked = {
             "TimePeriod": {"Start": f"{ends - timedelta(days=DAYS)}", "End": f"{ends}"},
             "Granularity": "DAILY",
             "Filter": {"Dimensions": {"Key": "SAVINGS_PLAN_ARN", "Values": [arn]}},
         }
+        return self._explorer.read("GetSavingsPlansUtilization", _Days, asked).SavingsPlansUtilizationsByTime
+
+    def _least(self, arn: str) -> Decimal:
         try:
-            days = self._explorer.read("GetSavingsPlansUtilization", _Days, asked).SavingsPlansUtilizationsByTime
+            days = self.days(arn)
         except Denied:
             return Decimal(0)
         told = [day.Utilization for day in days if Decimal(day.Utilization.TotalCommitment) > 0]
@@ -129,6 +133,19 @@ class Plans(NamedTuple):
 
     api: RestApi
     unused: UnusedPlans
+
+
+def ask_rates(plans: RestApi, region: str, kind: str) -> None:
+    """Ask for a type's rate of one plan, where there is one. Raises ``Forbidden`` without the right."""
+    for plan in _active(plans)[:1]:
+        _rates(plans, plan, region, kind)
+
+
+def ask_unused(plans: RestApi, unused: UnusedPlans) -> None:
+    """Ask what was left of one Compute plan, where there is one: a cent. Raises ``Forbidden`` without the right."""
+    arns = [one.savingsPlanArn for one in _active(plans) if one.savingsPlanType == COMPUTE and one.savingsPlanArn]
+    for arn in arns[:1]:
+        unused.days(arn)
 
 
 def commitments_by_pool(
