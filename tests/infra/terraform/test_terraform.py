@@ -123,8 +123,8 @@ def test_every_module_says_what_it_is(module: str) -> None:
 
 
 def test_nobody_gets_everything_and_nobody_is_everybody() -> None:
-    """No basic role, none of Google's own on clusters or instances, no right for the public, no stored key, no value of a
-    secret in any configuration."""
+    """No basic role, none of Google's own on clusters or instances, no right for the public, no stored key, no value
+    of a secret in any configuration."""
     text = "\n".join(path.read_text() for path in TERRAFORM.rglob("*.tf"))
     whole = ("roles/container.", "roles/compute.admin", "roles/compute.instanceAdmin")
     for never in ("allUsers", "allAuthenticatedUsers", "roles/owner", "roles/editor", "roles/viewer", *whole):

@@ -64,11 +64,12 @@ WRONG: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "name some in pools.gpu.zones",
     ),
     "is of flex-start": (
-        {"flex_start": True},
-        "pool-flex-start",
+        {"kind": "flex-start"},
+        "pool-capacity-type",
         "warning",
         "write pools.gpu.capacity_type: flex-start",
     ),
+    "is of spot": ({"kind": "spot"}, "pool-capacity-type", "warning", "write pools.gpu.capacity_type: spot"),
     "launches anywhere": (
         {"zones": ("a", "b")},
         "pool-zones",
@@ -84,6 +85,18 @@ def test_a_group_that_acts_by_itself_is_told_with_the_fix(
 ) -> None:
     """What ends jobs, keeps nodes lit or lets others grow it."""
     assert (code, verdict, fix) in said(rules)
+
+
+@pytest.mark.parametrize(("kind", "says", "verdict"), [
+    (None, "spot", ""), ("spot", "spot", ""), ("on-demand", "reserved", ""), ("on-demand", "spot", "fault"),
+    ("on-demand", "flex-start", "fault"), ("spot", "reserved", "warning"), ("flex-start", "flex-start", ""),
+])  # fmt: skip
+def test_a_pool_that_is_paid_for_otherwise_than_the_policy_says_is_told(kind: Any, says: Any, verdict: str) -> None:
+    """One that costs more than is held for it is a fault; a reservation pays for what is on demand at its cloud."""
+    policy = Policy(version=1, pools={"gpu": PoolPolicy(instance_type="x", capacity_type=says)})
+    state = PoolState(name="gpu", desired=0, rules=PoolRules(group="gpu-pool", kind=kind))
+    found = [check.verdict for check in rule_checks(policy, {"gpu": state}) if check.code == "pool-capacity-type"]
+    assert found == [verdict] * bool(verdict)
 
 
 def test_one_zone_has_nothing_to_rebalance() -> None:

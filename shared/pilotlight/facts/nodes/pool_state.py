@@ -5,6 +5,7 @@ from typing import Literal
 
 import msgspec
 
+from pilotlight.facts.capacity import CapacityType
 from pilotlight.facts.offers.paid_capacity import Paid
 
 
@@ -74,7 +75,7 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
     silent: bool = False  # It is closed for a part of it that does not answer, which may be over in minutes.
     gives: tuple[str, ...] = ()  # Instances that go back all the same while nothing is bought there.
     names_zone: bool = False  # It has several zones, and each purchase must name its own.
-    flex_start: bool = False  # Its nodes are of flex-start.
+    kind: CapacityType | None = None  # How its nodes are paid for; None where its cloud does not tell.
     queues: bool = False  # Its nodes come by its cloud's queue, by whose autoscaler too.
     forgets: bool = False  # What was asked for and refused is gone from it, as what was never asked for.
 

@@ -29,10 +29,7 @@ def rule_checks(
         if state.paid and pool.capacity_type != "reserved":
             what = f"takes reservations alone ({state.paid[0].name}): dollars are held for what is paid for already"
             found.append(_check("pool-paid", name, "warning", what, f"write pools.{name}.capacity_type: reserved"))
-        if state.rules.flex_start != (pool.capacity_type == "flex-start"):
-            what, kind = ("is", "flex-start") if state.rules.flex_start else ("is not", "on-demand")
-            fix = f"write pools.{name}.capacity_type: {kind}"
-            found.append(_check("pool-flex-start", name, "warning", f"{what} of flex-start at its cloud", fix))
+        found += _kind(name, pool, state.rules)
         asked = 0 if pool.spares.stopped == "auto" else pool.spares.stopped
         if state.standby > asked:
             beyond = f"{state.standby} stopped instances beside it, the policy asks for {asked}: their disks cost"
@@ -45,6 +42,15 @@ def rule_checks(
 
 def _check(code: str, pool: str, verdict: Level, what: str, fix: str = "") -> Check:
     return Check(code=code, subject=f"pool {pool}", verdict=verdict, what=what, fix=fix)
+
+
+def _kind(name: str, pool: PoolPolicy, rules: PoolRules) -> Iterator[Check]:
+    """Where dollars are held by another price than its cloud's. What a reservation pays for is on demand there."""
+    kind, says = rules.kind, pool.capacity_type
+    if kind is not None and kind != ("on-demand" if says == "reserved" else says):
+        verdict: Level = "fault" if kind == "on-demand" else "warning"
+        fix = f"write pools.{name}.capacity_type: {kind}"
+        yield _check("pool-capacity-type", name, verdict, f"is of {kind} at its cloud, and of {says} here", fix)
 
 
 def _is_closed(name: str, rules: PoolRules) -> Iterator[Check]:

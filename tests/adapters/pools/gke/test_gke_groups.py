@@ -228,6 +228,17 @@ CLOSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize(("config", "kind"), [
+    ({}, "on-demand"), ({"spot": True}, "spot"), ({"preemptible": True}, "spot"), ({"flexStart": True}, "flex-start"),
+])  # fmt: skip
+def test_a_pool_tells_how_its_nodes_are_paid_for(here: Project, config: dict[str, Any], kind: str) -> None:
+    """Its dollars are held by the policy's word, which doctor compares with this one."""
+    here.gke.extra["one"] = {"config": config}
+    rules = here.pool("one").rules
+    assert rules is not None
+    assert rules.kind == kind
+
+
 @pytest.mark.parametrize(("pool", "cluster", "says"), CLOSED.values(), ids=CLOSED)
 def test_a_pool_that_another_keeps_is_refused_with_the_way_out(
     here: Project, pool: dict[str, Any], cluster: dict[str, Any], says: str

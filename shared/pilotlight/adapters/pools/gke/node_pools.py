@@ -7,6 +7,8 @@ from datetime import datetime
 
 import msgspec
 
+from pilotlight.facts.capacity import CapacityType
+
 
 class _On(msgspec.Struct, frozen=True):
     enabled: bool = False
@@ -55,9 +57,18 @@ class _Accelerator(msgspec.Struct, frozen=True, rename="camel"):
 class _Config(msgspec.Struct, frozen=True, rename="camel"):
     labels: dict[str, str] = {}
     flex_start: bool = False
+    spot: bool = False
+    preemptible: bool = False  # Spot's name of before.
     machine_type: str = ""
     accelerators: tuple[_Accelerator, ...] = ()
     reservation_affinity: _Affinity = _Affinity()
+
+    @property
+    def kind(self) -> CapacityType:
+        """How its nodes are paid for, but for what a reservation pays."""
+        if self.flex_start:
+            return "flex-start"
+        return "spot" if self.spot or self.preemptible else "on-demand"
 
 
 class NodePool(msgspec.Struct, frozen=True, rename="camel"):

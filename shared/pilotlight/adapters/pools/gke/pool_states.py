@@ -66,7 +66,7 @@ def _rules(pool: NodePool, look: PoolLook, no: Closed | None) -> PoolRules:
         starves=no is not None and not no.shared,
         silent=no is not None and no.cause is not None and all(isinstance(one, Retry) for one in look.unread),
         names_zone=len(zones) > 1 and look.queue is None,
-        flex_start=pool.config.flex_start,
+        kind=pool.config.kind,
         queues=pool.queued_provisioning.enabled,
         most=pool.most if look.queue is not None else None,
     )
