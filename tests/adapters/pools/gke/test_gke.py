@@ -238,8 +238,10 @@ def test_a_time_to_wait_that_is_no_number_is_the_usual_one(here: Project) -> Non
 
 
 def test_a_zone_is_named_where_a_pool_has_several(here: Project) -> None:
-    """A purchase goes to the group of its zone; without one nothing is bought, and what to write is said."""
+    """A purchase goes to the group of its zone; without one nothing is bought, and what to write is said. A look says
+    so before dollars are held: no other pool has to be named a zone of."""
     here.gke.zones["one"] = ["europe-west4-a", "europe-west4-b"]
+    assert [one.rules and one.rules.names_zone for one in map(here.pool, ("one", "eight"))] == [True, False]
     with pytest.raises(BadRequest, match=re.escape("zones europe-west4-a, europe-west4-b: name those to buy in")):
         here.pools.grow("one", 1)
     with pytest.raises(BadRequest, match="no group in europe-west4-c"):
