@@ -225,6 +225,10 @@ CLOSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "auto-repair, and an exclusion that ended": (
         REPAIRS, {"maintenancePolicy": json.loads(json.dumps(EXCLUDED).replace("2026-12", "2026-06"))}, "autorepair",
     ),
+    "auto-repair, and an exclusion of minor upgrades alone": (
+        REPAIRS, {"maintenancePolicy": json.loads(json.dumps(EXCLUDED).replace("_OR_NODE_UPGRADES", "_UPGRADES"))},
+        "autorepair",
+    ),
 }  # fmt: skip
 
 

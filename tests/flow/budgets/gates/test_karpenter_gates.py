@@ -243,7 +243,8 @@ def test_a_limit_that_another_hand_sets_is_set_again_and_told(server: ApiServer)
     assert site.karpenter.limit("gpu") == "24"
     (why,) = site.told("gate-reverted")
     assert why.startswith("argocd-controller set its limit to 64, and ours was 24")
-    assert "jsonPointers: [/spec/limits/nvidia.com~1gpu]" in why
+    assert "ignoreDifferences: [{group: karpenter.sh, kind: NodePool, name: gpu, jsonPointers: [/spec/limits/" in why
+    assert "syncOptions: [RespectIgnoreDifferences=true]" in why
 
 
 @pytest.mark.parametrize("stop", ["8", "0"])
