@@ -321,6 +321,16 @@ def test_a_pool_that_gke_works_on_is_waited_for(here: Project, status: str) -> N
     assert len(here.gke.changes()) == 1
 
 
+def test_a_pool_that_is_broken_is_told_in_gkes_own_words(here: Project) -> None:
+    """Its conditions say why; of one without any a person has to look."""
+    said = {"canonicalCode": "RESOURCE_EXHAUSTED", "message": "Quota 'NVIDIA_L4_GPUS'\n exceeded"}
+    for conditions, words in (([said], "Quota 'NVIDIA_L4_GPUS' exceeded; mend"), ([], "look into its status message;")):
+        here.gke.extra["one"] = {"status": "ERROR", "conditions": conditions}
+        rules = here.pool("one").rules
+        assert rules is not None
+        assert words in rules.closed
+
+
 def test_auto_repair_within_a_maintenance_exclusion_is_taken(here: Project) -> None:
     """GKE leaves nodes as they are until it ends."""
     here.gke.extra["one"], here.gke.cluster = REPAIRS, {"maintenancePolicy": EXCLUDED}

@@ -42,7 +42,8 @@ def why_closed(cluster: Cluster, pool: NodePool, where: str, now: datetime, *, u
     phase = pool.update_info.blue_green_info.phase
     upgraded = phase not in ("", "PHASE_UNSPECIFIED")
     if pool.status == BROKEN and not upgraded:
-        return Closed(f"node pool {pool.name} has status ERROR: look into its status message, mend or replace it")
+        said = pool.ails or "look into its status message"
+        return Closed(f"node pool {pool.name} has status ERROR: {said}; mend or replace it")
     if pool.status not in STEADY or upgraded:
         at = f"{pool.status}, blue-green {phase}" if phase else pool.status or "no status"
         return Closed(f"GKE works on node pool {pool.name} ({at}): nothing is asked of it until that is over", True)

@@ -71,6 +71,10 @@ class _Config(msgspec.Struct, frozen=True, rename="camel"):
         return "spot" if self.spot or self.preemptible else "on-demand"
 
 
+class _Condition(msgspec.Struct, frozen=True):
+    message: str = ""
+
+
 class NodePool(msgspec.Struct, frozen=True, rename="camel"):
     """A node pool; fields are GKE's own. Its documents allow any to be absent: one without a name is nobody's."""
 
@@ -82,6 +86,12 @@ class NodePool(msgspec.Struct, frozen=True, rename="camel"):
     queued_provisioning: _On = _On()
     update_info: _Update = _Update()
     config: _Config = _Config()
+    conditions: tuple[_Condition, ...] = ()  # Why it has a status that is not RUNNING.
+
+    @property
+    def ails(self) -> str:
+        """What GKE says of its status, cut; empty where it says nothing."""
+        return " ".join("; ".join(filter(None, (one.message for one in self.conditions))).split())[:160]
 
     @property
     def most(self) -> int | None:
