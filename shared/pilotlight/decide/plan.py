@@ -116,6 +116,8 @@ STEPS: tuple[Step, ...] = (
          "failed", "nodes"),
     step("nodes that go", lambda w: bool(w.look.gives), late("nodes.scale_down", "release_named"),
          "view", "nodes"),
+    step("refused releases", lambda w: bool(w.memory.refusals), late("nodes.scale_down", "rest_refused"),
+         "memory", "nodes times"),
     # Words about what was found.
     step("idle nodes", lambda w: bool(w.view.nodes), late("nodes.idle_nodes", "explain_idle_nodes"),
          "memory no_room offerings run view", "pods"),
