@@ -264,6 +264,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     counted_to: datetime | None = None  # Creation of the youngest pod whose demand is in ``hits``.
     sizes: dict[str, int] = {}  # The pools' desired sizes as we left them.
     gates: tuple[str, ...] = ()  # NodePools of Karpenter with a limit of ours.
+    gates_silent: datetime | None = None  # Since when those do not answer.
     asked: dict[str, tuple[AskedNode, ...]] = {}  # By pool, what was asked for by name and is no node yet.
     turns: tuple[Turn, ...] = ()  # Changes of the last ten minutes.
     flaps: dict[str, Flaps] = {}  # By pool.

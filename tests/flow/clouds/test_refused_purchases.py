@@ -164,7 +164,7 @@ def test_one_answer_of_not_now_delays_its_pod_by_one_look() -> None:
 
 @pytest.mark.parametrize("status", [409, 503])
 def test_a_purchase_that_fails_gives_up_its_own_pool_alone(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two pods wait for two pools: the cheaper pool's call fails, and the other pod's node is asked for by that look."""
+    """Two pods wait for two pools: the cheaper pool's call fails, and that look asks for the other's node."""
     with on_gke(pools=BOTH, budgets=DAY) as (stage, gke):
         real = gke._compute_instanceGroupManagers_createInstances
 

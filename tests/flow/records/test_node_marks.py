@@ -7,7 +7,8 @@ from msgspec.structs import replace
 from stage import MINUTE, Stage
 
 from pilotlight.errors import BadRequest, Busy, Forbidden, PilotlightError, Unavailable
-from pilotlight.flow.records import node_marks
+from pilotlight.facts.decisions import CallStep, Plan
+from pilotlight.flow.records import ledger, node_marks
 
 
 def lit() -> tuple[Stage, str]:
@@ -241,3 +242,23 @@ def test_a_node_that_a_person_opened_rests_also_while_what_is_noted_on_it_may_no
     assert list(stage.world.nodes) == [node]
     stage.minutes(30, refused)
     assert not stage.world.nodes
+
+
+@pytest.mark.parametrize("by", ["no-decision", "purchase", "other-node", "long-ago"])
+def test_a_note_that_names_no_release_of_ours_keeps_no_node(by: str) -> None:
+    """Whoever may patch nodes writes it anew each minute: the idle node goes in its time, and nobody is told."""
+    stage, node = lit()
+    (bought, *_) = ledger.filed_records(stage.deps.state, "c")
+    step = CallStep(n=0, call="release", pool="one", target="n2" if by == "other-node" else node, state="denied")
+    at = stage.deps.now() - timedelta(hours=2 if by == "long-ago" else 0)
+    ledger.close(stage.deps.state, replace(bought, id="1-forged", at=at, steps=(step,), plan=Plan()))
+    note = {"no-decision": "1-unknown", "purchase": bought.id}.get(by, "1-forged")
+
+    def forge() -> None:
+        if node in stage.world.nodes:
+            stage.world.cordon(node, by=note)
+            stage.world.open_by_hand(node)
+
+    stage.minutes(40, forge)
+    assert not stage.world.nodes
+    assert [alert.kind for alert in stage.alerts].count("finding-opened-by-hand") == 0

@@ -25,8 +25,8 @@ FIRST_REST_S: dict[type[Denied], Seconds] = {
 }
 """An offering that was refused rests so long at first, by the kind of refusal; twice as long after each in a row."""
 
-FIRST_RELEASE_REST_S = 60.0
-"""A release that was refused rests so long at first: its node costs money meanwhile, whatever kind of refusal it is."""
+FIRST_RELEASE_REST_S, MOST_RELEASE_REST_S = 60.0, 600.0
+"""A refused release rests so long at first and at most, whatever it was refused for: its node costs money meanwhile."""
 
 MOST_REST_S, MOST_DOUBLINGS = 1800.0, 10
 ZONE_REST_S = 180.0
@@ -208,7 +208,7 @@ def note_refused_release(memory: Memory, instance: str, why: str, now: datetime,
     """
     old = memory.refusals.get(instance)
     tries = old.tries + 1 if old is not None and (now - old.until).total_seconds() < MOST_REST_S else 1
-    rest_s = min(MOST_REST_S, FIRST_RELEASE_REST_S * 2 ** min(tries - 1, MOST_DOUBLINGS)) * (
+    rest_s = min(MOST_RELEASE_REST_S, FIRST_RELEASE_REST_S * 2 ** min(tries - 1, MOST_DOUBLINGS)) * (
         1 + _jitter(instance, tries)
     )
     until = now + timedelta(seconds=rest_s if certain or tries > 1 else 0.0)
