@@ -79,18 +79,17 @@ def judge_nodes(work: Work) -> None:
 
 
 def release_named(work: Work) -> None:
-    """Give back the nodes that go in any case."""
-    here = {node.name for node in work.view.nodes}
-    work.nodes = work.nodes + [n for n in work.look.gives if n.node in here and n.node not in work.look.leaving]
-
-
-def rest_refused(work: Work) -> None:
-    """Keep what its cloud refused to give back until it is asked again: nothing is drained for that meanwhile."""
-    found = [work.memory.live_refusal(node.node, node.instance, work.now) for node in work.nodes]
-    for n, (node, refusal) in enumerate(zip(tuple(work.nodes), found, strict=True)):
+    """Give back the nodes that go in any case. What its cloud refused to give back is kept until it is asked again:
+    nothing is drained for that meanwhile."""
+    here, nodes = {node.name for node in work.view.nodes}, list[NodeVerdict]()
+    named = [n for n in work.look.gives if n.node in here and n.node not in work.look.leaving]
+    for node in (*work.nodes, *named):
+        refusal = work.memory.live_refusal(node.node, node.instance, work.now)
         if refusal is not None and node.verdict == "release":
-            work.nodes[n] = replace(node, verdict="keep", why=_refused(refusal))
+            node = replace(node, verdict="keep", why=_refused(refusal))
             work.wake_at(refusal.until)
+        nodes.append(node)
+    work.nodes = nodes
 
 
 def tell_blocked(work: Work) -> None:
