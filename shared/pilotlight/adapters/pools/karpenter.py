@@ -28,13 +28,13 @@ from pilotlight.codec.kubernetes.node_claims import (
     SHORT,
     ClaimEvent,
     claim_name,
-    ended,
+    ending_of,
     is_proven,
-    labelled,
     node_claim,
     shortage,
     stem,
     told_of,
+    with_label,
 )
 from pilotlight.codec.kubernetes.nodes.gpu_models import instance_id
 from pilotlight.codec.kubernetes.pages import Listing, ListOf, listing
@@ -205,7 +205,7 @@ class KarpenterPools:
         ours = self._list("nodeclaims", _CLAIMS, labelSelector=POOL).items or ()
         bare = self._list("nodeclaims", _CLAIMS, labelSelector=f"!{POOL},!{KARPENTER_NODE_POOL}").items or ()
         called = [self._called(pool) for pool in self._pools]
-        return (*ours, *(labelled(one, name) for one in bare for name in called if is_proven(one, name)))
+        return (*ours, *(with_label(one, name) for one in bare for name in called if is_proven(one, name)))
 
     def _mine(self, pool: str, claims: Claims | None = None) -> list[NodeClaim]:
         """Claims of a pool; of a gate those that Karpenter has not made."""
@@ -251,7 +251,7 @@ class KarpenterPools:
             booting=tuple(_boots(claim) for claim in mine if _on_its_way(claim)),
             refusal=next(iter(said), None),
             asked=tuple(map(_asked, live)),
-            ended=(*(ended(claim) for claim in going if not claim.status.node_name), *said),
+            ended=(*(ending_of(claim) for claim in going if not claim.status.node_name), *said),
             unread=odd,
             hidden=bool(odd),
             rules=self._rules(name, pool, live, odd, silent),

@@ -91,7 +91,7 @@ def is_proven(claim: NodeClaim, called: str) -> bool:
     return bool(step) and claim.metadata.name == claim_name(called, step)
 
 
-def labelled(claim: NodeClaim, called: str) -> NodeClaim:
+def with_label(claim: NodeClaim, called: str) -> NodeClaim:
     """A claim with the label of its pool."""
     labels = {**claim.metadata.labels, POOL: called}
     return msgspec.structs.replace(claim, metadata=msgspec.structs.replace(claim.metadata, labels=labels))
@@ -102,7 +102,7 @@ def _named(told: dict[str, str]) -> Iterator[dict[str, Any]]:
         yield {"key": key, "operator": "In", "values": [value]}
 
 
-def ended(claim: NodeClaim) -> LateRefusal:
+def ending_of(claim: NodeClaim) -> LateRefusal:
     """What its conditions say of one that goes and never was a node."""
     why = claim.unregistered if claim.unlaunched is None else claim.unlaunched
     return told_of(claim, "going", f"Karpenter deletes it before its node joined: {why}".rstrip(": "))
