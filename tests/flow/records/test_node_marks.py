@@ -9,6 +9,7 @@ from stage import MINUTE, Stage
 from pilotlight.errors import BadRequest, Busy, Forbidden, PilotlightError, Unavailable
 from pilotlight.facts.decisions import CallStep, Plan
 from pilotlight.flow.records import ledger, node_marks
+from pilotlight.ports.state import ABSENT
 
 
 def lit() -> tuple[Stage, str]:
@@ -262,3 +263,16 @@ def test_a_note_that_names_no_release_of_ours_keeps_no_node(by: str) -> None:
     stage.minutes(40, forge)
     assert not stage.world.nodes
     assert [alert.kind for alert in stage.alerts].count("finding-opened-by-hand") == 0
+
+
+def test_a_note_that_names_a_release_whose_decision_is_still_open_keeps_its_node() -> None:
+    """Its own step is called off, and another's answer is still lost: the person who opened the node is heard."""
+    stage, node = lit()
+    (bought, *_) = ledger.filed_records(stage.deps.state, "c")
+    step = CallStep(n=0, call="release", pool="one", target=node, state="revoked")
+    record = replace(bought, id="1-open", status="open", at=stage.deps.now(), steps=(step,), plan=Plan())
+    ledger.write(stage.deps.state, record, if_version=ABSENT)
+    stage.world.cordon(node, by="1-open")
+    stage.world.open_by_hand(node)
+    rests, told = settled(stage)
+    assert (list(rests), told) == ([node], ["opened-by-hand"])

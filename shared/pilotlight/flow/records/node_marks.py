@@ -200,7 +200,8 @@ def _names_ours(deps: Deps, node: Node, mark: NodeMark | None, now: datetime) ->
         release = mark.owners.get("release")
         return release is None or release.by == node.opened_by
     known = deps.known_as(node.name)
-    record = ledger.filed_decision(deps.state, deps.name, node.opened_by)
+    begun = (record for record, _ in ledger.open_records(deps.state, deps.name) if record.id == node.opened_by)
+    record = ledger.filed_decision(deps.state, deps.name, node.opened_by) or next(begun, None)
     return (
         record is not None
         and now < record.at + REST
