@@ -72,7 +72,8 @@ def test_a_release_that_is_refused_for_four_hours_is_tried_every_ten_minutes(sta
         assert [node.cordoned for node in stage.world.nodes.values() if node.id == name] == [False]
         gke.stuck_deletions.clear()
         ticks(stage, 15)
-        assert stage.nodes("one") == 0
+        over = [(alert.kind, alert.fingerprint) for alert in stage.alerts if alert.resolved]
+        assert (stage.nodes("one"), over) == (0, [(told[0].kind, told[0].fingerprint)])
 
 
 def test_the_end_of_a_hard_budget_is_tried_at_each_end_of_the_pause() -> None:
