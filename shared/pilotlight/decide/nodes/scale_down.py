@@ -85,7 +85,7 @@ def release_named(work: Work) -> None:
     named = [n for n in work.look.gives if n.node in here and n.node not in work.look.leaving]
     for node in (*work.nodes, *named):
         refusal = work.memory.live_refusal(node.node, node.instance, work.now)
-        if refusal is not None and node.verdict == "release":
+        if refusal is not None and node.verdict == "release" and not node.due:
             node = replace(node, verdict="keep", why=_refused(refusal))
             work.wake_at(refusal.until)
         nodes.append(node)

@@ -266,7 +266,7 @@ _NEXT: dict[NotDone, str] = {
     "advised": "set the pool's mode to act",
     "stopped": "tried again at every look, until the brake lets it through",
     "kept": "tried again at every look; it is paid for meanwhile",
-    "denied": "another offering is tried; a release again, after a longer pause each time",
+    "denied": "another offering is tried",
     "undone": "looked at again at once",
 }
 
@@ -280,7 +280,7 @@ def not_done(change: CapacityChanged, ended: NotDone, call: Call, target: str, n
         fingerprint=f"{ended}/{call}/{change.pool}/{target}",
         what=f"{_SAID[ended]} {call} pool {change.pool} ({target})",
         why=f"{change.why}; {note}",
-        next=_NEXT[ended],
+        next="tried again, after a longer pause each time" if (ended, call) == ("denied", "release") else _NEXT[ended],
         how=f"pilotlight why {change.decision}",
         usd_per_hour=change.usd_per_hour,
         usd=in_all.usd if call == "grow" else "",

@@ -250,6 +250,7 @@ class NodeDrain(Saving):
             usd_per_hour=self.offering.usd_per_hour if self.offering else None,
             forced=self.found.kind not in (*AT_LEISURE, OFF_HOURS),
             unless_busy=self.found.kind in STOP_KINDS and not node.gpu_pods,
+            due=self.found.kind not in OUR_OWN,
             taken=self.found.kind == "spot-interruption",
             spent_usd=billed_cost(self.offering, (self.now - node.created_at).total_seconds())
             if self.offering
