@@ -120,7 +120,7 @@ def test_gke_s_own_faults_are_met() -> None:
 
 
 AMID_BUGS = {
-    "an old error of an instance of GKE's refuses it": (on_gke, 118),
+    "an old error of an instance of GKE's refuses it": (on_gke, 17),
     "an instance that is only a name is paid for": (on_gke, 1),
 }
 
