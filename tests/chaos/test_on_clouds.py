@@ -172,7 +172,7 @@ DEAF = {
         Bug("flow.observe.vanished_claims:with_vanished", "        if gone:", "        if ():"),
     ),
     "what went with its purchase's answer": (
-        19,
+        111,
         Bug("flow.cycle.recovery:_with_unheard", "if pool is not None and", "if () and pool is not None and"),
     ),
 }
