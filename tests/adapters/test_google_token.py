@@ -94,3 +94,13 @@ def test_a_token_that_ended_early_is_taken_anew(tmp_path: Path, pem: str, monkey
         with pytest.raises(Forbidden):
             rest.read("/a", _Said)
         assert heard[4:] == ["t3", "t3", "t4"]
+
+
+@pytest.mark.parametrize("said", [b"<html>captive portal</html>", b"{}", b"\xff\xfe", b'{"access_token": "t"}'])
+def test_a_metadata_server_that_gives_no_token_is_for_later(said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """200 with a page of somebody else's, or without the token: the error says who answered, and repeats nothing."""
+    with answering(lambda *_: (200, said)) as host:
+        monkeypatch.setattr(google_token, "METADATA", f"http://{host}/token")
+        with pytest.raises(Unavailable, match="the metadata server answers 200 without a token") as caught:
+            GoogleToken().header()
+    assert "portal" not in str(caught.value)

@@ -91,7 +91,7 @@ def test_an_adapter_that_asks_twice_by_other_names_is_caught(monkeypatch: pytest
     assert any("double_buys" in each for each in found)
 
 
-AMID = {"gke": (on_gke, (1, 4)), "karpenter": (on_karpenter, (4, 11)), "queue": (on_queue, (9, 14))}
+AMID = {"gke": (on_gke, (1, 4)), "karpenter": (on_karpenter, (0, 1)), "queue": (on_queue, (9, 14))}
 
 
 @pytest.mark.parametrize("cloud", AMID)
@@ -111,7 +111,7 @@ def test_gke_s_own_faults_are_met() -> None:
     """Made after it was DONE or never, old errors and several, two colours, another hand, pools that close, groups and
     lists that are not told whole: two seeds meet each of them."""
     met: Counter[str] = Counter()
-    for seed in (0, 1):
+    for seed in (1, 5):
         with pytest.MonkeyPatch.context() as patch, on_gke(seed, patch=patch) as projects:
             assert broken(run(seed, 16, MORE)) == []
         met = sum((gke.met for gke in projects), met)
@@ -120,7 +120,7 @@ def test_gke_s_own_faults_are_met() -> None:
 
 
 AMID_BUGS = {
-    "an old error of an instance of GKE's refuses it": (on_gke, 118),
+    "an old error of an instance of GKE's refuses it": (on_gke, 17),
     "an instance that is only a name is paid for": (on_gke, 1),
 }
 
@@ -161,18 +161,18 @@ def test_an_adapter_that_posts_twice_by_other_names_is_caught(monkeypatch: pytes
             return change(api, method, path, {**body, "metadata": meta}, OPEN)
 
     monkeypatch.setattr(Api, "change", twice)
-    with on_karpenter(13, patch=monkeypatch):
-        found = broken(run(13, 16))
+    with on_karpenter(4, patch=monkeypatch):
+        found = broken(run(4, 16))
     assert any("double_buys" in each for each in found)
 
 
 DEAF = {
     "what was seen": (
-        17,
+        5,
         Bug("flow.observe.vanished_claims:with_vanished", "        if gone:", "        if ():"),
     ),
     "what went with its purchase's answer": (
-        19,
+        111,
         Bug("flow.cycle.recovery:_with_unheard", "if pool is not None and", "if () and pool is not None and"),
     ),
 }
@@ -244,6 +244,6 @@ def test_a_queue_that_is_asked_twice_by_other_names_is_caught(monkeypatch: pytes
             return change(api, method, path, {**body, "metadata": meta}, OPEN)
 
     monkeypatch.setattr(Api, "change", twice)
-    with on_queue(2, patch=monkeypatch):
-        found = broken(run(2, 16))
+    with on_queue(4, patch=monkeypatch):
+        found = broken(run(4, 16))
     assert any("double_buys" in each for each in found)

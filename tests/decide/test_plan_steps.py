@@ -20,7 +20,7 @@ from pilotlight.decide.plan import STEPS, plan_cluster
 from pilotlight.decide.work import Look, Step, Work
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.decisions import NodeVerdict
-from pilotlight.facts.memory import Memory
+from pilotlight.facts.memory import Memory, RefusedRelease
 from pilotlight.facts.nodes.pool_state import Booting, InFlight, PoolState
 from pilotlight.facts.place.homes import BIRTH_TAINT
 from pilotlight.facts.policy import RenewPolicy, SparePolicy
@@ -167,12 +167,20 @@ def with_images(view: ClusterView) -> ClusterView:
     return replace(view, pending=pending, nodes=nodes)
 
 
+def with_refusals(memory: Memory, view: ClusterView) -> Memory:
+    """Each second node's last release was refused."""
+    refusal = RefusedRelease(until=NOW + timedelta(days=900), why="no")
+    return replace(memory, refusals={one.instance or one.name: refusal for one in view.nodes[::2]})
+
+
 def test_random_clusters_use_what_the_rows_name() -> None:
     """Three hundred clusters with features on and off give the same plan so, and most steps are due in one of them."""
     due: set[str] = set()
     for seed in range(300):
         parts = look_of(seed)
         parts.pop("features")
+        if seed % 3 == 0:
+            parts["memory"] = with_refusals(parts["memory"], parts["view"])
         look = Look(**parts | {"view": with_images(parts["view"])} if seed % 2 else parts)
         work = guarded(look)
         assert replace(work.plan, again=work.again) == plan_cluster(look), f"seed {seed}"

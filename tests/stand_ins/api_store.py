@@ -331,7 +331,7 @@ def _at(value: Json, path: str) -> str:
 
 
 def _selector(text: str) -> Callable[[Callable[[str], str]], bool]:
-    """``a=b,c!=d`` over a look-up of values."""
+    """``a=b,c!=d,e,!f`` over a look-up of values."""
     parts = [part for part in text.split(",") if part]
 
     def holds(value: Callable[[str], str]) -> bool:
@@ -344,7 +344,7 @@ def _selector(text: str) -> Callable[[Callable[[str], str]], bool]:
                 name, _, wanted = part.replace("==", "=").partition("=")
                 if value(name) != wanted:
                     return False
-            elif not value(part):
+            elif bool(value(part.removeprefix("!"))) == part.startswith("!"):
                 return False
         return True
 

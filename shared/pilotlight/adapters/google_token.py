@@ -77,7 +77,12 @@ class GoogleToken:
             return None
         if answer.status != 200:
             raise Unavailable(f"the metadata server answers {answer.status}: does the function have a service account?")
-        return typed_json.decode(answer.body, _Answer)
+        try:
+            return typed_json.decode(answer.body, _Answer)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise Unavailable(
+                f"the metadata server answers 200 without a token: see who answers at {METADATA}"
+            ) from None
 
     def _of_library(self) -> _Answer:
         try:

@@ -114,8 +114,8 @@ STEPS: tuple[Step, ...] = (
     step("broken gangs", lambda w: bool(w.failed) and not w.look.releases,
          late("nodes.failed_capacity", "give_broken_gangs_back"),
          "failed", "nodes"),
-    step("nodes that go", lambda w: bool(w.look.gives), late("nodes.scale_down", "release_named"),
-         "view", "nodes"),
+    step("nodes that go", lambda w: bool(w.look.gives or w.memory.refusals), late("nodes.scale_down", "release_named"),
+         "memory view", "nodes times"),
     # Words about what was found.
     step("idle nodes", lambda w: bool(w.view.nodes), late("nodes.idle_nodes", "explain_idle_nodes"),
          "memory no_room offerings run view", "pods"),

@@ -146,7 +146,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     cloud: str = ""  # Whose instance it is, empty where nothing says so.
     schedulable: bool = True  # False when somebody cordoned it, or it carries our taint.
     marked: bool = False  # It carries our taint.
-    opened: bool = False  # A person took our taint off while it was being given back.
+    # The decision that its note names, where our taint is off: a person took that off while it was being given back.
+    opened_by: str = ""
     # The later of when it became ready and when its last GPU pod finished, where none is there.
     idle_since: datetime | None = None
     gpu_model: str = ""  # Empty where no label says it.

@@ -58,6 +58,7 @@ class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
     capped: bool = False  # A hard budget ends here and it is empty: no limit of ten minutes holds it.
     forced: bool = False  # It goes whatever runs on it: the cloud takes it, or its time is over.
     unless_busy: bool = False  # Forced, unless a GPU pod is bound to it after all.
+    due: bool = False  # Its cloud ends it soon in any case: no pause after a refusal is waited out.
     taken: bool = False  # Its cloud takes spot back, which counts as the end of its life.
     flight: str = ""  # Entry in flight ("<decision>.<n>") that has one less by it: of a broken gang, or in vain.
     offering: str = ""  # ``Offering.name`` of what it is, where known.

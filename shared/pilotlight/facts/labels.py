@@ -16,6 +16,8 @@ AUTO_MODE = ("eks.amazonaws.com/compute-type", "auto")
 """On every node that EKS Auto Mode made."""
 
 POOL = "pilotlight.dev/pool"
+STEP = "pilotlight.dev/step"
+"""On a claim, the step that its name is a hash of: it proves whose it is where its label was taken off."""
 GPU_MODEL = "pilotlight.dev/gpu-model"
 """The catalogue's name of a model, as "T4"."""
 NAMES_A_GPU = frozenset(

@@ -57,6 +57,14 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime | None = None
 
 
+class RefusedRelease(msgspec.Struct, frozen=True, kw_only=True):
+    """An instance that its cloud did not give back: ``tries`` refusals in a row make ``until`` move away."""
+
+    until: datetime
+    why: str
+    tries: int = 1
+
+
 class Ran(msgspec.Struct, frozen=True, kw_only=True):
     """Runs of pods of one kind: when each that is watched ``began`` (seconds from the epoch, the earliest first), how
     many have ``ended`` and what those ran together, and the ``lengths`` of the last of them, the newest last.
@@ -242,6 +250,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     misfits: tuple[FitMismatch, ...] = ()  # Nodes that a shape was not bound to.
     believing: bool = False  # There are pods that should fit where they are not bound.
     backoffs: tuple[Backoff, ...] = ()  # Offerings that the cloud refused.
+    refusals: dict[str, RefusedRelease] = {}  # By instance (its node, where it has none), releases that it refused.
     idle_since: dict[str, datetime] = {}  # Nodes without a GPU pod, since when.
     # Since when they were seen: instances that are only names, and "POOL/" that lags behind its size.
     unmade: dict[str, datetime] = {}
@@ -255,6 +264,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     counted_to: datetime | None = None  # Creation of the youngest pod whose demand is in ``hits``.
     sizes: dict[str, int] = {}  # The pools' desired sizes as we left them.
     gates: tuple[str, ...] = ()  # NodePools of Karpenter with a limit of ours.
+    gates_silent: datetime | None = None  # Since when those do not answer.
     asked: dict[str, tuple[AskedNode, ...]] = {}  # By pool, what was asked for by name and is no node yet.
     turns: tuple[Turn, ...] = ()  # Changes of the last ten minutes.
     flaps: dict[str, Flaps] = {}  # By pool.
@@ -283,3 +293,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     def live_backoff(self, offering: str, now: datetime) -> Backoff | None:
         """The live back-off of an offering, if any."""
         return next((b for b in self.backoffs if b.offering == offering and b.until > now), None)
+
+    def live_refusal(self, node: str, instance: str, now: datetime) -> RefusedRelease | None:
+        """The refused release of an instance that rests, if any."""
+        found = self.refusals.get(instance or node)
+        return found if found is not None and found.until > now else None

@@ -191,7 +191,7 @@ class WorldCluster:
             zone=node.zone,
             schedulable=not (node.cordoned or node.shut),
             marked=node.cordoned,
-            opened=bool(node.closed_by) and not node.cordoned,
+            opened_by="" if node.cordoned else node.closed_by,
             idle_since=None if idle is None else self._world.moment(idle),
             gpu_model=node.model,
             home=node.home,

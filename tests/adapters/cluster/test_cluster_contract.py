@@ -110,7 +110,7 @@ def test_a_person_who_opens_a_node_that_is_given_back_is_seen(way: str) -> None:
                 case "taken off":
                     here.cluster.forget_opened("n1")
             (node,) = here.cluster.observe().nodes
-            shown.append((node.marked, node.opened))
+            shown.append((node.marked, bool(node.opened_by)))
         assert shown == [(True, False), (False, False), (True, False), (False, True), (False, True), (False, False)]
 
 

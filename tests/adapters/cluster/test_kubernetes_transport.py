@@ -15,7 +15,17 @@ from pilotlight.adapters.cluster.kubernetes.reads import Reads
 from pilotlight.adapters.cluster.kubernetes.transport import NOTHING, REVIEWS, Api, Expired, Missing, Patience
 from pilotlight.codec.kubernetes.pages import listing
 from pilotlight.codec.kubernetes.typed_objects import Pod
-from pilotlight.errors import BadInput, BadRequest, Busy, Conflict, Forbidden, PilotlightError, Throttled, Unavailable
+from pilotlight.errors import (
+    BadInput,
+    BadRequest,
+    Busy,
+    Conflict,
+    Forbidden,
+    PilotlightError,
+    Throttled,
+    Unavailable,
+    Unsure,
+)
 from pilotlight.facts.policy import Policy
 
 POD_LIST = listing(Pod)
@@ -149,6 +159,19 @@ def test_a_server_that_has_started_is_asked_again(server: ApiServer, api: Api, b
     else:
         server.before(REVIEWS, lambda: server.before(NODES, start))
     api.get(NODES, NOTHING)
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_a_change_that_a_server_refuses_is_believed_once_it_knows_its_roles(
+    server: ApiServer, api: Api, ready: bool
+) -> None:
+    """403 of one that still starts says nothing of rights, and that nothing was done: the change is sent once."""
+    server.allow, server.ready = lambda review: False, ready
+    with pytest.raises(Forbidden if ready else Unavailable, match="403") as caught:
+        api.change("DELETE", f"{NODES}/a", None, lambda: None)
+    assert not isinstance(caught.value, Unsure)
+    assert ("still starting" in str(caught.value)) is not ready
+    assert server.lines("DELETE") == [f"DELETE {NODES}/a"]
 
 
 def test_nobody_there_is_unavailable(pauses: list[float]) -> None:

@@ -6,10 +6,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from small_fleet import A100, NOW, T4, bought, fate, gang, in_flight, node, offering, plan, pod, policy
 
 from pilotlight.facts.capacity import BoundPod, Node
-from pilotlight.facts.memory import Memory
+from pilotlight.facts.memory import Memory, RefusedRelease
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy, SparePolicy
 from pilotlight.facts.workload import GpuRequest, WorkloadClass
 from pilotlight.units import human
@@ -157,6 +158,21 @@ def test_a_cloud_that_keeps_a_pools_last_node_keeps_no_other(for_s: float, lit: 
     kept = [n.why for n in made.nodes if n.verdict == "keep"]
     assert len(kept) == lit - gone
     assert all("the cloud keeps this pool's last node: $" in why for why in kept)
+
+
+def test_a_release_that_was_refused_rests_and_its_node_is_one_of_the_warm_ones() -> None:
+    """The longest idle one was refused: it stays and says until when, and the other goes though one stays warm."""
+    rules = policy([T4], pools={"t4": PoolPolicy(instance_type="T4x1", idle_timeout=300, min=1)})
+    until = NOW + timedelta(minutes=8)
+    nodes = [node("n0", idle_s=1000), node("n1", idle_s=2000)]
+    refusal = RefusedRelease(until=until, why="Forbidden: no right", tries=3)
+    memory = Memory(refusals={nodes[1].instance or "n1": refusal})
+    made = plan(nodes=nodes, offerings=[T4], rules=rules, memory=memory)
+    assert [gone.node for gone in made.releases] == ["n0"]
+    (kept,) = [one.why for one in made.nodes if one.verdict == "keep"]
+    assert kept == f"its cloud did not give it back 3 times (Forbidden: no right); asked again at {until:%H:%M}"
+    over = Memory(refusals={nodes[1].instance or "n1": replace(refusal, until=NOW)})
+    assert [gone.node for gone in plan(nodes=nodes, offerings=[T4], rules=rules, memory=over).releases] == ["n1"]
 
 
 def test_cooldown_after_a_purchase() -> None:

@@ -74,9 +74,11 @@ def test_a_cluster_that_answers_again_is_told_of_once() -> None:
 
 
 def test_a_call_that_always_fails_is_no_silence_of_the_cluster() -> None:
-    """Each tick looks, and its release is answered with "not now": nobody is told that nothing was looked at."""
+    """Each tick looks, and releases one idle node or another, which is answered with "not now": nobody is told that
+    nothing was looked at."""
     stage = Stage()
-    stage.event(stage.submit("a", run_s=60))
+    for n in range(14):
+        stage.submit(f"p{n}", run_s=60)
     for _ in range(40):
         stage.wait(60)
         stage.world._errors.clear()

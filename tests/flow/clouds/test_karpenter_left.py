@@ -144,3 +144,37 @@ def test_a_clock_that_is_minutes_off_calls_no_claim_off(minutes: int, monkeypatc
         server.launch()
         looks(stage, server, 14)
         assert (server.lines(DELETE), len(server.kept), len(stage.world.running)) == ([], 1, 1)
+
+
+def unlabelled(server: KarpenterWorld) -> None:
+    """Another hand takes our label off every claim."""
+    for claim in server.claims():
+        meta = {**claim["metadata"], "labels": {}}
+        server.store.write(server.store.resource("nodeclaims"), {**claim, "metadata": meta})
+
+
+@pytest.mark.parametrize("after", [1, 10], ids=["while it boots", "once it is a node"])
+def test_a_claim_whose_label_is_taken_off_is_ours_by_its_proof(after: int) -> None:
+    """Its name is the hash of the step that it names: it is counted, bought once, held for, and given back."""
+    with on_karpenter(budgets=(BUDGET,), faults=Faults(boot_s=300)) as (stage, server):
+        stage.event(stage.submit("a", workload_class="batch", run_s=HOUR))
+        looks(stage, server, after)
+        unlabelled(server)
+        looks(stage, server, 15)
+        assert (holds(stage), tries(server), len(stage.world.running)) == (["one"], {"one": 1}, 1)
+        looks(stage, server, 90)
+        assert (len(stage.world.finished), holds(stage), server.claims()) == (1, [], [])
+        assert "finding-node-without-instance" not in [alert.kind for alert in stage.alerts]
+
+
+def test_a_claim_that_only_looks_like_ours_is_left_alone() -> None:
+    """It has such a name and another's step, or none: it is no machine of the pool, and is not deleted."""
+    with on_karpenter(budgets=(BUDGET,)) as (stage, server):
+        for n, step in enumerate(["c/1-x/0000/one/1", ""]):
+            meta = {"name": f"one-0123456{n}", "annotations": {"pilotlight.dev/step": step}}
+            made = {"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": meta, "spec": {}}
+            server.store.write(server.store.resource("nodeclaims"), made)
+        server.idle = True
+        looks(stage, server, 30)
+        assert {state.name: state.desired for state in stage.deps.pools.describe()} == {"one": 0, "eight": 0}
+        assert (len(server.claims()), server.lines(DELETE)) == (2, [])

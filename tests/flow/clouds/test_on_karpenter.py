@@ -353,6 +353,6 @@ def test_a_claim_that_may_not_be_read_again_is_taken_for_no_refusal() -> None:
         stage.deps = replace(stage.deps, state=Overtaken(stage.deps.state, server))
         with suppress(Retry):
             stage.event(stage.submit("a", workload_class="batch", run_s=2 * HOUR))
-        server.fail(403, on="GET .*/nodeclaims", skip=1, times=2)
+        server.fail(403, on="GET .*/nodeclaims", skip=2, times=2)
         looks(stage, server, 1)
         assert (memory(stage).backoffs, len(server.claims())) == ((), 1)

@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from civo_server import Fault
 from gke_answers import Refused
 from stage import Stage
 from test_on_gke import on_gke
@@ -159,3 +160,31 @@ def test_one_answer_of_not_now_delays_its_pod_by_one_look() -> None:
         stage.wait(5)
         stage.event(pod)
         assert [claim["metadata"]["labels"]["pilotlight.dev/pool"] for claim in server.claims()] == ["one"]
+
+
+@pytest.mark.parametrize("status", [409, 503])
+def test_a_purchase_that_fails_gives_up_its_own_pool_alone(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two pods wait for two pools: the cheaper pool's call fails, and that look asks for the other's node."""
+    with on_gke(pools=BOTH, budgets=DAY) as (stage, gke):
+        real = gke._compute_instanceGroupManagers_createInstances
+
+        def refuse(call: Any, asked: Any) -> Any:
+            if gke._pool(call) == "one":
+                raise Refused(status, "backendError", "not now")
+            return real(call, asked)
+
+        monkeypatch.setattr(gke, "_compute_instanceGroupManagers_createInstances", refuse)
+        stage.submit("small", run_s=2 * HOUR)
+        with suppress(Retry):
+            stage.event(stage.submit("large", gpus=8, run_s=2 * HOUR))
+        assert (stage.world.launches, stage.nodes("eight")) == (1, 1)
+
+
+def test_a_cloud_that_says_slow_down_is_asked_no_more_by_that_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is said to an account: the other pool's purchase waits for the next look."""
+    with on_gke(pools=BOTH, budgets=DAY) as (stage, gke):
+        gke.faults = [Fault((429, "<p>"), method="createInstances")]
+        stage.submit("small", run_s=2 * HOUR)
+        with suppress(Retry):
+            stage.event(stage.submit("large", gpus=8, run_s=2 * HOUR))
+        assert ([verb for verb, _ in gke.changes()], stage.world.launches) == (["createInstances"], 0)

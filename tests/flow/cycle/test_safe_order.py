@@ -237,7 +237,7 @@ def test_who_closed_a_node_is_noted_in_the_same_write_and_left_where_a_person_op
     def shown() -> tuple[str, bool, bool]:
         (node,) = cluster.observe().nodes
         notes = real.api.store.get("nodes", real.node)["metadata"].get("annotations") or {}
-        return notes.get(note, ""), node.marked, node.opened
+        return notes.get(note, ""), node.marked, bool(node.opened_by)
 
     cluster.cordon(real.node, "17-a")
     assert shown() == ("17-a", True, False)

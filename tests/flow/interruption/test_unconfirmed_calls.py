@@ -11,7 +11,7 @@ from test_interrupt import SAVES, Doomed
 from test_shown_notices import RULES, Showing
 
 from pilotlight.adapters.outbox.local import MemoryOutbox
-from pilotlight.errors import Busy, PilotlightError, Unavailable
+from pilotlight.errors import Busy, Forbidden, PilotlightError, Unavailable
 from pilotlight.facts.messages import Outgoing
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.facts.policy import PoolPolicy
@@ -118,3 +118,15 @@ def test_an_opening_whose_answer_was_lost_is_sent_again_as_it_was() -> None:
     stage.until(30)
     first, *again = [bytes(m.data) for m in outbox.sent if m.id.endswith(".begin")]
     assert (len(again), set(again)) == (1, {first})
+
+
+def test_a_release_that_is_refused_is_tried_at_each_look_where_the_cloud_ends_the_node_soon() -> None:
+    """It waits for no pause: else the group would start another in its place."""
+    stage = Doomed(pods=[SAVES], relaunches=True)
+    for _ in range(6):
+        stage.fail("release", Forbidden("no right"))
+    stage.notice()
+    stage.until(115)
+    assert (stage.failures_left, stage.outcome) == (0, "released")
+    stage.minutes(10)
+    assert (stage.world.launches, len(stage.world.running)) == (2, 1)

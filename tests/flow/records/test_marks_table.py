@@ -8,9 +8,11 @@ from stage import Stage
 from state_tables import differing, line, minutes, states
 
 from pilotlight.errors import PilotlightError, Unavailable
+from pilotlight.facts.decisions import CallStep, Plan, Record
 from pilotlight.facts.interruption.interruption import Interruption
 from pilotlight.flow.records import node_marks
 from pilotlight.state_schema.cluster_records import NODE_MARK, NodeMark, Ownership
+from pilotlight.state_schema.decision_records import DECISION
 from pilotlight.state_schema.instance_records import RESCUE
 
 OWNER: tuple[Any, ...] = (None, -1, -0.4, -0.5, -20)
@@ -69,8 +71,13 @@ def test_what_becomes_of_marks_is_that_of_the_table() -> None:
     stage.minutes(6)
     (node,) = stage.world.nodes
     found = []
+    step = CallStep(n=0, call="release", pool="one", target=node)
     for state in states(420, CHOICES):
         now = stage.deps.now()
+        record = Record(
+            id="d2", cluster="c", flow="reconcile", trigger="t", at=now, status="closed", plan=Plan(), steps=(step,)
+        )
+        DECISION.put(stage.deps.state, "c/d2", record)
         mark = NodeMark(node=node, owners=_owners(state, now))
         if mark.owners:
             NODE_MARK.put(stage.deps.state, f"c/{node}", mark)

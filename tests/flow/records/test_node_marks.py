@@ -7,7 +7,9 @@ from msgspec.structs import replace
 from stage import MINUTE, Stage
 
 from pilotlight.errors import BadRequest, Busy, Forbidden, PilotlightError, Unavailable
-from pilotlight.flow.records import node_marks
+from pilotlight.facts.decisions import CallStep, Plan
+from pilotlight.flow.records import ledger, node_marks
+from pilotlight.ports.state import ABSENT
 
 
 def lit() -> tuple[Stage, str]:
@@ -241,3 +243,36 @@ def test_a_node_that_a_person_opened_rests_also_while_what_is_noted_on_it_may_no
     assert list(stage.world.nodes) == [node]
     stage.minutes(30, refused)
     assert not stage.world.nodes
+
+
+@pytest.mark.parametrize("by", ["no-decision", "purchase", "other-node", "long-ago"])
+def test_a_note_that_names_no_release_of_ours_keeps_no_node(by: str) -> None:
+    """Whoever may patch nodes writes it anew each minute: the idle node goes in its time, and nobody is told."""
+    stage, node = lit()
+    (bought, *_) = ledger.filed_records(stage.deps.state, "c")
+    step = CallStep(n=0, call="release", pool="one", target="n2" if by == "other-node" else node, state="denied")
+    at = stage.deps.now() - timedelta(hours=2 if by == "long-ago" else 0)
+    ledger.close(stage.deps.state, replace(bought, id="1-forged", at=at, steps=(step,), plan=Plan()))
+    note = {"no-decision": "1-unknown", "purchase": bought.id}.get(by, "1-forged")
+
+    def forge() -> None:
+        if node in stage.world.nodes:
+            stage.world.cordon(node, by=note)
+            stage.world.open_by_hand(node)
+
+    stage.minutes(40, forge)
+    assert not stage.world.nodes
+    assert [alert.kind for alert in stage.alerts].count("finding-opened-by-hand") == 0
+
+
+def test_a_note_that_names_a_release_whose_decision_is_still_open_keeps_its_node() -> None:
+    """Its own step is called off, and another's answer is still lost: the person who opened the node is heard."""
+    stage, node = lit()
+    (bought, *_) = ledger.filed_records(stage.deps.state, "c")
+    step = CallStep(n=0, call="release", pool="one", target=node, state="revoked")
+    record = replace(bought, id="1-open", status="open", at=stage.deps.now(), steps=(step,), plan=Plan())
+    ledger.write(stage.deps.state, record, if_version=ABSENT)
+    stage.world.cordon(node, by="1-open")
+    stage.world.open_by_hand(node)
+    rests, told = settled(stage)
+    assert (list(rests), told) == ([node], ["opened-by-hand"])

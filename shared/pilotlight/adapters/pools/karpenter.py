@@ -6,7 +6,6 @@ provider has no machine, after 5 minutes without a launch, and after 15 without 
 it is there, and one that is gone was refused. Where Karpenter is silent one that is not launched is called off by name.
 """
 
-import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -24,20 +23,30 @@ from pilotlight.codec.kubernetes.karpenter_objects import (
     made_by,
     why_unread,
 )
-from pilotlight.codec.kubernetes.node_claims import SHORT, ClaimEvent, node_claim
+from pilotlight.codec.kubernetes.node_claims import (
+    HASH,
+    SHORT,
+    ClaimEvent,
+    claim_name,
+    ending_of,
+    is_proven,
+    node_claim,
+    shortage,
+    stem,
+    told_of,
+    with_label,
+)
 from pilotlight.codec.kubernetes.nodes.gpu_models import instance_id
 from pilotlight.codec.kubernetes.pages import Listing, ListOf, listing
 from pilotlight.errors import BadRequest, Busy, Conflict, Denied, Forbidden, PilotlightError, Retry, Unsure
-from pilotlight.facts.labels import POOL
+from pilotlight.facts.labels import KARPENTER_NODE_POOL, POOL
 from pilotlight.facts.money.gates import LIMITED
 from pilotlight.facts.nodes.pool_state import (
     AskedNode,
     Booting,
     InstanceState,
-    LateRefusal,
     PoolRules,
     PoolState,
-    Reason,
 )
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.ports.clouds import OPEN, UNBOUNDED, Gate, KubernetesApi, SizeGate
@@ -45,7 +54,6 @@ from pilotlight.ports.clouds import OPEN, UNBOUNDED, Gate, KubernetesApi, SizeGa
 GROUP = "/apis/karpenter.sh/v1"
 EVENTS = "/api/v1/namespaces/default/events"
 """Events of objects that have no namespace."""
-LONGEST_NAME, HASH = 63, 8
 UNSERVED = (
     "karpenter.sh/v1 is not served: install Karpenter's CRDs and Karpenter again; where they are gone for good, end "
     "the machines of its claims at their cloud, for they go on billing"
@@ -55,9 +63,6 @@ UNLISTED = "Azure's provider lists no machine whose claim is of no NodePool, and
 """karpenter-provider-azure, ``launchtemplate/tags.go`` and ``instance/azureresourcegraphlist.go``: a machine is listed
 by a tag that its claim's label makes; kubernetes-sigs/karpenter, ``nodeclaim/garbagecollection``, ends the others."""
 UNHEARD = "nobody says why; see that Karpenter runs"
-_SHORTAGE = re.compile(r"(?i)capacity|insufficient|exhausted|not ?available|allocation ?failed|stock")
-_QUOTA = re.compile(r"(?i)quota|(?<!request)(?<!request )limit ?exceeded|MaxSpotInstanceCountExceeded")
-"""A limit of requests is none of machines."""
 T = TypeVar("T")
 Claims = Iterable[NodeClaim]
 _NODE_POOLS: Listing[GatedNodePool] = listing(GatedNodePool)
@@ -123,10 +128,10 @@ class KarpenterPools:
             if found.unready:
                 raise Denied(f"NodePool {self._called(pool)}: {found.unready}"[:240])
             has = max(size, to - most)
-            names = self._names(pool, token or str(uuid4()), range(has + 1, to + 1))
-            for n, name in enumerate(names):
-                rules = self._pools[pool]
-                body = node_claim(found, self._called(pool), name, rules.instance_type, rules.capacity_type, zone)
+            steps, rules = self._steps(pool, token or str(uuid4()), range(has + 1, to + 1)), self._pools[pool]
+            names = [claim_name(self._called(pool), step) for step in steps]
+            for n, step in enumerate(steps):
+                body = node_claim(found, self._called(pool), step, rules.instance_type, rules.capacity_type, zone)
                 self._create(body, partial(gate, size + len(names)) if not n else OPEN, first=not n)
             return PoolState(
                 name=pool, desired=size + len(names), asked=tuple(AskedNode(name=name, zone=zone) for name in names)
@@ -134,7 +139,11 @@ class KarpenterPools:
 
     def came(self, pool: str, to: int, token: str) -> int | None:
         live = {claim.metadata.name for claim in live_ones(self._claims())} if pool in self._pools else set[str]()
-        return len(live.intersection(self._names(pool, token, range(1, to + 1))))
+        return len(
+            live.intersection(
+                claim_name(self._called(pool), step) for step in self._steps(pool, token, range(1, to + 1))
+            )
+        )
 
     def release(self, pool: str, instance: str, *, gate: Gate = OPEN) -> None:
         with self._lock:
@@ -191,8 +200,12 @@ class KarpenterPools:
             return {}, f"Karpenter's NodePools do not answer: {no}"
 
     def _claims(self) -> Sequence[NodeClaim]:
-        """Those of ours. One that cannot be read is one, and its pool is not seen whole."""
-        return self._list("nodeclaims", _CLAIMS, labelSelector=POOL).items or ()
+        """Those of ours. One that cannot be read is one, and its pool is not seen whole. Those whose label another hand
+        took off have their proof."""
+        ours = self._list("nodeclaims", _CLAIMS, labelSelector=POOL).items or ()
+        bare = self._list("nodeclaims", _CLAIMS, labelSelector=f"!{POOL},!{KARPENTER_NODE_POOL}").items or ()
+        called = [self._called(pool) for pool in self._pools]
+        return (*ours, *(with_label(one, name) for one in bare for name in called if is_proven(one, name)))
 
     def _mine(self, pool: str, claims: Claims | None = None) -> list[NodeClaim]:
         """Claims of a pool; of a gate those that Karpenter has not made."""
@@ -231,14 +244,14 @@ class KarpenterPools:
     ) -> PoolState:
         odd = why_unread(mine := self._mine(name, claims))
         live, going = live_ones(mine), [claim for claim in mine if claim.metadata.deletion_timestamp is not None]
-        said = [_short(told) for told in short if self._is_ours(told, name)]
+        said = [shortage(told) for told in short if self._is_ours(told, name)]
         return PoolState(
             name=name,
             desired=len(live),
             booting=tuple(_boots(claim) for claim in mine if _on_its_way(claim)),
             refusal=next(iter(said), None),
             asked=tuple(map(_asked, live)),
-            ended=(*(_ended(claim) for claim in going if not claim.status.node_name), *said),
+            ended=(*(ending_of(claim) for claim in going if not claim.status.node_name), *said),
             unread=odd,
             hidden=bool(odd),
             rules=self._rules(name, pool, live, odd, silent),
@@ -266,15 +279,13 @@ class KarpenterPools:
 
     def _is_ours(self, told: ClaimEvent, pool: str) -> bool:
         """Whether it is of a claim of the pool's, which may be gone."""
-        return bool(re.fullmatch(rf"{re.escape(self._stem(pool))}-[0-9a-f]{{{HASH}}}", told.involved_object.name))
+        return bool(
+            re.fullmatch(rf"{re.escape(stem(self._called(pool)))}-[0-9a-f]{{{HASH}}}", told.involved_object.name)
+        )
 
-    def _names(self, pool: str, step: str, numbers: range) -> list[str]:
-        """Names of a step's claims: the same for the same step, whoever sends it."""
-        hashes = (hashlib.sha256(f"{step}/{pool}/{n}".encode()).hexdigest()[:HASH] for n in numbers)
-        return [f"{self._stem(pool)}-{one}" for one in hashes]
-
-    def _stem(self, pool: str) -> str:
-        return self._called(pool)[: LONGEST_NAME - HASH - 1].rstrip("-.")
+    def _steps(self, pool: str, step: str, numbers: range) -> list[str]:
+        """What the names of a step's claims are hashes of."""
+        return [f"{step}/{pool}/{n}" for n in numbers]
 
 
 def _named(claims: Claims, instance: str) -> NodeClaim | None:
@@ -296,7 +307,7 @@ def _asked(claim: NodeClaim) -> AskedNode:
     """One that was given to its NodePool is Karpenter's, which ends it as it likes; an unread one may be a node."""
     name, instance, why = claim.metadata.name, _instance(claim), claim.unlaunched
     joined = bool(claim.status.node_name or claim.nodepool or claim.unread)
-    waits = None if why is None else _told(claim, "late", f"not launched in time: {why or UNHEARD}")
+    waits = None if why is None else told_of(claim, "late", f"not launched in time: {why or UNHEARD}")
     made_at = claim.billed_from if instance else None
     return AskedNode(name=name, instance=instance, made_at=made_at, zone=claim.zone, joined=joined, waits=waits)
 
@@ -321,29 +332,3 @@ def _closed(pool: GatedNodePool) -> str:
         f"Karpenter buys by NodePool {name} itself: set its spec.limits {LIMITED} to 0, or write "
         f"cluster_pool: karpenter:{name} to hold its dollars alone"
     )
-
-
-def _ended(claim: NodeClaim) -> LateRefusal:
-    """What its conditions say of one that goes and never was a node."""
-    why = claim.unregistered if claim.unlaunched is None else claim.unlaunched
-    return _told(claim, "going", f"Karpenter deletes it before its node joined: {why}".rstrip(": "))
-
-
-def _told(claim: NodeClaim, what: str, said: str) -> LateRefusal:
-    name, message = claim.metadata.name, f"NodeClaim {claim.metadata.name}: {said}"[:240]
-    reason = "other" if claim.unlaunched is None else _reason(said)
-    return LateRefusal(identity=f"{name}/{what}", reason=reason, message=message, zone=claim.zone)
-
-
-def _short(told: ClaimEvent) -> LateRefusal:
-    """Karpenter's Event of a claim that no machine was left for."""
-    reason: Reason = "quota" if _reason(told.message) == "quota" else "no-capacity"
-    identity = f"{told.involved_object.name}/{SHORT}"
-    return LateRefusal(identity=identity, reason=reason, message=told.message[:240], at=told.at)
-
-
-def _reason(why: str) -> Reason:
-    """By a provider's words; a class that is not ready, or a right that is missing, is no want of machines."""
-    if _QUOTA.search(why):
-        return "quota"
-    return "no-capacity" if _SHORTAGE.search(why) else "other"

@@ -9,12 +9,15 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
+from msgspec.structs import replace
+
 from pilotlight.decide.money.economics import billed_cost, paid_until_s
 from pilotlight.decide.nodes.spares.spare_nodes import Allowance, allowance, spares_coming
 from pilotlight.decide.place.purchase import nodes_bought
 from pilotlight.decide.work import Work
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import NodeVerdict
+from pilotlight.facts.memory import RefusedRelease
 from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import IDLE_BLOCKED, Finding
 from pilotlight.units import Seconds, UsdPerHour, cents, human
@@ -76,9 +79,17 @@ def judge_nodes(work: Work) -> None:
 
 
 def release_named(work: Work) -> None:
-    """Give back the nodes that go in any case."""
-    here = {node.name for node in work.view.nodes}
-    work.nodes = work.nodes + [n for n in work.look.gives if n.node in here and n.node not in work.look.leaving]
+    """Give back the nodes that go in any case. What its cloud refused to give back is kept until it is asked again:
+    nothing is drained for that meanwhile."""
+    here, nodes = {node.name for node in work.view.nodes}, list[NodeVerdict]()
+    named = [n for n in work.look.gives if n.node in here and n.node not in work.look.leaving]
+    for node in (*work.nodes, *named):
+        refusal = work.memory.live_refusal(node.node, node.instance, work.now)
+        if refusal is not None and node.verdict == "release" and not node.due:
+            node = replace(node, verdict="keep", why=_refused(refusal))
+            work.wake_at(refusal.until)
+        nodes.append(node)
+    work.nodes = nodes
 
 
 def tell_blocked(work: Work) -> None:
@@ -164,6 +175,9 @@ class _Judge:
         rests = self.memory.rests.get(node.name)
         if rests is not None and rests > self.now:
             return "idle, but a person opened it while it was being given back: it rests", rests
+        refusal = self.memory.live_refusal(node.name, node.instance, self.now)
+        if refusal is not None:
+            return _refused(refusal), refusal.until
         floor = self.memory.floors.get(self.offering.pool)
         if floor is not None and floor > self.now and self.lit <= 1:
             price = cents(self.offering.usd_per_hour)
@@ -253,6 +267,11 @@ def _not_idle(node: Node, offering: Offering | None, policy: Policy) -> str:
         return "not ready yet: still booting"
     more = f" and {len(pods) - 1} more hold" if len(pods) > 1 else " holds"
     return f"busy: {pods[0].namespace}/{pods[0].name}{more} GPUs"
+
+
+def _refused(refusal: RefusedRelease) -> str:
+    tries = f" {refusal.tries} times" if refusal.tries > 1 else ""
+    return f"its cloud did not give it back{tries} ({refusal.why}); asked again at {refusal.until:%H:%M}"
 
 
 def _keep(

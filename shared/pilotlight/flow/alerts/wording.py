@@ -254,7 +254,7 @@ Call = Literal["grow", "release"]
 NotDone = Literal["advised", "stopped", "kept", "denied", "undone"]
 """How a call that was not made, or not carried out, ended."""
 
-_UNDONE = "undone/release/"
+_UNDONE = ("undone/release/", "denied/release/")
 _SAID: dict[NotDone, str] = {
     "advised": "would",
     "stopped": "may not",
@@ -280,7 +280,7 @@ def not_done(change: CapacityChanged, ended: NotDone, call: Call, target: str, n
         fingerprint=f"{ended}/{call}/{change.pool}/{target}",
         what=f"{_SAID[ended]} {call} pool {change.pool} ({target})",
         why=f"{change.why}; {note}",
-        next=_NEXT[ended],
+        next="tried again, after a longer pause each time" if (ended, call) == ("denied", "release") else _NEXT[ended],
         how=f"pilotlight why {change.decision}",
         usd_per_hour=change.usd_per_hour,
         usd=in_all.usd if call == "grow" else "",
@@ -292,7 +292,7 @@ def not_done(change: CapacityChanged, ended: NotDone, call: Call, target: str, n
 
 def landed_late(fingerprint: str, is_gone: Callable[[str, str], bool]) -> str:
     """The node of a release that people were told was not made, where it is gone by now; else nothing."""
-    pool, _, node = fingerprint.removeprefix(_UNDONE).partition("/")
+    pool, _, node = fingerprint.partition("/release/")[2].partition("/")
     return node if fingerprint.startswith(_UNDONE) and is_gone(pool, node) else ""
 
 
@@ -300,7 +300,7 @@ def node_gone_alert(record: Record, fingerprint: str, node: str) -> Alert:
     """The end of what was told of a node that was not given back: it is gone after all."""
     return Alert(
         cluster=record.cluster,
-        kind="capacity-undone",
+        kind=f"capacity-{fingerprint.partition('/')[0]}",
         severity="warning",
         fingerprint=fingerprint,
         what=f"node {node} is gone",

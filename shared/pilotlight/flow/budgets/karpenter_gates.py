@@ -39,6 +39,7 @@ from pilotlight.facts.money.gates import LIMITED, GateLimit, GateState
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.budgets import budget_accounts
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.observe.remembered_pools import WAITS
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import brake_records, ledger
 from pilotlight.ports.cluster import GatedCluster
@@ -98,22 +99,26 @@ def keep(deps: Deps, snapshot: Snapshot, money: Money, *, preview: bool = False)
     try:
         states = cluster.read_gates((*gates.values(), *left))
     except (Denied, Retry) as no:
-        return keeper.unread(no)
+        kept = keeper.unread(no)
+        return kept if preview else kept._replace(snapshot=_remembering(deps, kept.snapshot, keeper))
     for pool, state in zip(gates, states[: len(gates)], strict=True):
         keeper.add(pool, state)
     kept = keeper.write_limits()
     still = [state for state in states[len(gates) :] if state.version and state.before is not None]
-    ours = sorted({*keeper.ours, *(state.nodepool for state in still)})
+    keeper.ours += [state.nodepool for state in still]
     look = _told(kept.snapshot, [_left(state) for state in still])
-    return kept._replace(snapshot=look if preview else _remembering(deps, look, tuple(ours)))
+    return kept._replace(snapshot=look if preview else _remembering(deps, look, keeper))
 
 
-def _remembering(deps: Deps, snapshot: Snapshot, ours: tuple[str, ...]) -> Snapshot:
-    """The look that remembers which NodePools have a limit of ours: one that leaves the policy is missed."""
-    if ours == snapshot.memory.gates:
+def _remembering(deps: Deps, snapshot: Snapshot, keeper: "_Keeper") -> Snapshot:
+    """The look that remembers which NodePools have a limit of ours, for one that leaves the policy is missed; and since
+    when they do not answer."""
+    ours, silent = tuple(sorted({*keeper.ours})), keeper.since if keeper.silent else None
+    if (ours, silent) == (snapshot.memory.gates, snapshot.memory.gates_silent):
         return snapshot
-    was = ledger.remember(deps.state, deps.name, snapshot.was, replace(snapshot.was.memory, gates=ours))
-    return replace(snapshot, memory=replace(snapshot.memory, gates=ours), was=was)
+    fresh = replace(snapshot.was.memory, gates=ours, gates_silent=silent)
+    was = ledger.remember(deps.state, deps.name, snapshot.was, fresh)
+    return replace(snapshot, memory=replace(snapshot.memory, gates=ours, gates_silent=silent), was=was)
 
 
 class _Keeper:
@@ -135,6 +140,7 @@ class _Keeper:
         self.findings: list[Finding] = []
         self.did: list[str] = []
         self.ours: list[str] = []
+        self.since, self.silent = snapshot.memory.gates_silent or snapshot.now, False
         self.limits: list[GateLimit] = []
 
     def add(self, pool: str, state: GateState) -> None:
@@ -166,11 +172,13 @@ class _Keeper:
         Where NodePools are not served nothing is lit by them.
         """
         served, ours = not isinstance(no, BadRequest), self.snapshot.memory.gates
+        self.ours += ours
         for pool, name in self.deps.policy.gates.items() if served else ():
             if name in ours:
                 self.add(pool, GateState(nodepool=name, unread=str(no)))
         said = f"{no}{BLIND if self.meters else ''}"
-        told = _told(self.snapshot, [_refused("Karpenter's NodePools", said)])
+        self._refuse(no, "Karpenter's NodePools", said)
+        told = _told(self.snapshot, self.findings)
         left = {key: max(Decimal(0), meter.limit - had) for key, (meter, had) in self.meters.items()}
         return KeptGates(told, self._without(left))
 
@@ -227,11 +235,17 @@ class _Keeper:
             self._write(state, limit)
         except (Denied, Retry) as no:
             _log.warning("limit not written", extra={"data": {"nodepool": state.nodepool, "why": str(no)}})
-            self.findings.append(_refused(f"NodePool {state.nodepool}", f"its limit cannot be written: {no}"))
+            self._refuse(no, f"NodePool {state.nodepool}", f"its limit cannot be written: {no}")
             # Where its answer was lost it may stand: until the next look the dearer of both is counted.
             return ours if isinstance(no, Retry) else state
         self.did.append(f"set {said}")
         return ours
+
+    def _refuse(self, no: PilotlightError, subject: str, why: str) -> None:
+        """Tell of a refusal at once, of what does not answer once it has not for as long as a pool may."""
+        self.silent = self.silent or isinstance(no, Retry)
+        if not isinstance(no, Retry) or self.snapshot.now >= self.since + WAITS:
+            self.findings.append(_refused(subject, why))
 
     def _write(self, state: GateState, limit: int) -> None:
         """Write a limit over what was read. A status that Karpenter wrote of the NodePool meanwhile stops none."""

@@ -44,6 +44,7 @@ class Act:
         self.deps, self.snapshot, self.record, self.held, self.sendings = deps, snapshot, record, held, sendings
         self.memory, self.tally = snapshot.memory, snapshot.memory.tally
         self.ran, self.lost = ran, lost
+        self.failed: dict[str, Retry] = {}
         self.flapping: list[str] = []
         self.unfinished = self.elsewhere = False
 
@@ -59,17 +60,17 @@ class Act:
 
     def run(self) -> None:
         """Every call in order. After a ``Retry`` no other is made: it is raised, and what was planned is revoked. But a
-        release that its cloud was asked for costs its own pool alone: those of other pools are made first.
+        call that a cloud was asked for costs its own pool alone, and its gangs: those of other pools are made first.
 
         A step that was sent before is a release that is sent again: to the same instance, under its mark.
         """
-        failed: dict[str, Retry] = {}
+        ran = self.deps.clock.stopwatch()
         try:
             for sending in self.sendings:
-                if sending.step.open and sending.step.pool not in failed:
-                    self._carry_out_unless_lost(sending, failed)
-            if failed:
-                raise next(iter(failed.values()))
+                if sending.step.open and not self._given_up(sending.step):
+                    self._carry_out_unless_lost(sending, ran)
+            if self.failed:
+                raise next(iter(self.failed.values()))
         except Overtaken:
             raise
         except Retry:
@@ -78,16 +79,26 @@ class Act:
                     sending.end("revoked", code="failed", note=NOT_CALLED, count=0)
             raise
 
-    def _carry_out_unless_lost(self, sending: Sending, failed: dict[str, Retry]) -> None:
-        """Carry a step out; of a release that was let out, what it raises is kept by its pool."""
+    def _carry_out_unless_lost(self, sending: Sending, ran: Callable[[], Seconds]) -> None:
+        """Carry a step out; what its cloud raised is kept by its pool. One that hangs has no time for other pools."""
         try:
             self._carry_out(sending)
         except (Overtaken, Throttled):
             raise
         except Retry as lost:
-            if sending.step.call != "release" or not sending.let_out:
+            if sending.step.call == "release" and sending.let_out:
+                self.failed[sending.step.pool] = lost
+            elif self.failed.get(sending.step.pool) is not lost or ran() >= CALL_S:
                 raise
-            failed[sending.step.pool] = lost
+
+    def _given_up(self, step: CallStep) -> bool:
+        """True where an earlier call for its pool failed, or a purchase for one of its gangs."""
+        if not self.failed:
+            return False
+        calls = self.record.plan.calls
+        call, others = calls[step.n], [c for c in calls if isinstance(c, Buy) and c.pool in self.failed]
+        gangs = set(call.gangs) if isinstance(call, Buy) else set[str]()
+        return step.pool in self.failed or any(not gangs.isdisjoint(one.gangs) for one in others)
 
     def _remember(self) -> None:
         """Write what the calls left behind, once, after them."""
@@ -152,6 +163,7 @@ class Act:
                 self._unanswered(buy, sending, no)
             elif not sending.reached:  # Its cloud did not answer what it was asked before the call.
                 self.memory = memory_updates.note_not_made(self.memory, buy.offering, str(no), self.snapshot.now)
+            self.failed[buy.pool] = no
             raise
         if not sending.let_out:
             sending.end("done", code="there", note=THERE)

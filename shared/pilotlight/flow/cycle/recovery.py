@@ -22,7 +22,7 @@ from pilotlight.flow.observe.snapshot import Snapshot, without_going
 from pilotlight.flow.records import call_steps, flight_log, ledger, node_marks
 from pilotlight.flow.records.call_steps import Overtaken, Sending
 from pilotlight.flow.records.lease import Lease
-from pilotlight.flow.records.memory_updates import note_lost
+from pilotlight.flow.records.memory_updates import note_lost, note_refused_release
 from pilotlight.ports.clouds import NamingPools
 
 CAME: tuple[StepState, ...] = ("done", "denied", "unknown")
@@ -165,12 +165,15 @@ def _opened(record: Record, step: CallStep, opened: Container[str]) -> bool:
 
 
 def _with_unheard(deps: Deps, snapshot: Snapshot, left: Sequence[Left], memory: Memory) -> Memory:
-    """The memory with purchases whose answers were lost and that never came; where a refusal leaves no trace, also
-    those of which who heard them was overtaken before it wrote their names."""
+    """The memory with releases that did not happen, and with purchases whose answers were lost and that never came;
+    where a refusal leaves no trace, also those of which who heard them was overtaken before it wrote their names."""
     seen = {pool.name: pool for pool in snapshot.pools if not pool.unread}
     for one in left:
         for sending in one.sendings:
             step, pool = sending.step, seen.get(sending.step.pool)
+            if step.call == "release" and step.state == "unknown":
+                instance = step.instance or step.target
+                memory = note_refused_release(memory, instance, step.note, snapshot.now, certain=False)
             if pool is not None and step.sent_at is not None and _unheard(deps, memory, pool, one.record, sending):
                 memory = note_lost(memory, step.target, step.sent_at, snapshot.now)
     return memory

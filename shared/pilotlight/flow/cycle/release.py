@@ -153,7 +153,9 @@ class NodeRelease:
         elif sending.step.state == "planned":
             sending.end("revoked", code=_code(no), note=str(no), count=0)
         elif sending.step.state == "sent":
-            sending.end("denied", code="refused", note=f"{type(no).__name__}: {no}", count=0)
+            note, instance = f"{type(no).__name__}: {no}", node.instance or node.node
+            self.memory = memory_updates.note_refused_release(self.memory, instance, note, self.now)
+            sending.end("denied", code="refused", note=note, count=0)
         if node.registered and not node.forced:
             node_marks.lift(self.deps, node.node, "release", by=self.by)
 

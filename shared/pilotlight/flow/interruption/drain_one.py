@@ -40,9 +40,10 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.interruption.departing_node import without_node
 from pilotlight.flow.interruption.save_work import Saving
 from pilotlight.flow.interruption.verify_notice import ASK_AGAIN, Questions
+from pilotlight.flow.observe.known_instances import still_boots
 from pilotlight.flow.observe.remembered_pools import see_that_it_answers
 from pilotlight.flow.observe.snapshot import Snapshot
-from pilotlight.flow.records import brake_records, flight_log, node_marks
+from pilotlight.flow.records import flight_log, node_marks
 
 
 class NodeDrain(Saving):
@@ -60,6 +61,8 @@ class NodeDrain(Saving):
     def go(self) -> None:
         """Every step that is due."""
         node = self.view.node_of(self.found.instance, self.found.node)
+        if node is not None and not self.found.node:  # It booted when its notice came.
+            self._note(node=node.name)
         if self.found.kind in PODS_LEAVE and self._is_out_of_date(node):
             self._end("stayed")  # The next look judges anew.
         else:
@@ -85,6 +88,8 @@ class NodeDrain(Saving):
             self._afterwards(node)
         elif self.deps.mode_of(self.found.pool) not in ("scale-up", "act"):
             self._advise(node)
+        elif node is None and still_boots(self.deps, self.found):
+            self.again = self.now + ASK_AGAIN
         elif node is None:
             self._replace(None)
             self._end("gone")
@@ -245,6 +250,7 @@ class NodeDrain(Saving):
             usd_per_hour=self.offering.usd_per_hour if self.offering else None,
             forced=self.found.kind not in (*AT_LEISURE, OFF_HOURS),
             unless_busy=self.found.kind in STOP_KINDS and not node.gpu_pods,
+            due=self.found.kind not in OUR_OWN,
             taken=self.found.kind == "spot-interruption",
             spent_usd=billed_cost(self.offering, (self.now - node.created_at).total_seconds())
             if self.offering
@@ -270,15 +276,6 @@ class NodeDrain(Saving):
         node = snapshot.view.node_of(self.found.instance, self.found.node)
         onto = self.spot_pools() if self.found.kind == BACK else ()
         return without_node(snapshot, node, gone=gone, move=move, onto=onto) if node else snapshot
-
-    def _paused(self) -> bool:
-        """True where people hold it. A store that does not say so keeps no work from being saved."""
-        try:
-            why = brake_records.pause_reason(self.deps.state, self.deps.name, self.found.pool)
-        except Retry as error:
-            self.failed, why = error, ""
-        self.did += [why] if why else []
-        return bool(why)
 
     def _given_away(self) -> bool:
         """True where a move of our own is over, since the pool is another's now: its node takes pods again."""

@@ -162,6 +162,8 @@ def _opened(
 
     node = view.node_of(notice.instance)
     seen = known_instances.find_instance(deps, notice.instance) if node is None else None
+    if node is None and seen is None:
+        seen = known_instances.find_booting(deps, notice.instance, now)
     pool = node.pool if node else seen.pool if seen else ""
     ours, why = owner_of(deps.policy, pool, node)
     deadline = deadline_of(notice, now)

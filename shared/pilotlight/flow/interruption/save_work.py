@@ -36,7 +36,7 @@ from pilotlight.facts.labels import CHECKPOINT_NOW, MOVED
 from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.interruption.verify_notice import Questions
-from pilotlight.flow.records import node_marks
+from pilotlight.flow.records import brake_records, node_marks
 from pilotlight.ports.cluster import AdmittingCluster
 from pilotlight.units import Seconds, UsdPerHour, human
 
@@ -90,6 +90,15 @@ class Saving:
         for move in self.steps(node):
             if move.at <= self.now and move.do in ("cordon", "checkpoint", "evict"):
                 self._try(partial(self._gently, move, pods))
+
+    def _paused(self) -> bool:
+        """True where people hold it. A store that does not say so keeps no work from being saved."""
+        try:
+            why = brake_records.pause_reason(self.deps.state, self.deps.name, self.found.pool)
+        except Retry as error:
+            self.failed, why = error, ""
+        self.did += [why] if why else []
+        return bool(why)
 
     def _try(self, step: "partial[None]") -> None:
         """A step that the cluster refuses or does not answer does not keep the next from being tried."""

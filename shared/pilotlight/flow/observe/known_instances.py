@@ -12,12 +12,13 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from pilotlight.errors import Conflict
+from pilotlight.errors import Conflict, Denied, Retry
 from pilotlight.facts.capacity import ClusterView, Node
-from pilotlight.facts.interruption.interruption import Instance
+from pilotlight.facts.interruption.interruption import Instance, Interruption
 from pilotlight.facts.nodes.pool_state import Booting, PoolState
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.records import flight_log
 from pilotlight.state_schema.instance_records import GONE, INSTANCES
 from pilotlight.units import count_of
 
@@ -98,6 +99,27 @@ def find_instance(deps: Deps, instance: str) -> Instance | None:
         known |= entry.value.items
     known |= INSTANCES.read(deps.state, deps.name).values
     return known.get(instance) or next((one for one in known.values() if one.node == instance), None)
+
+
+def find_booting(deps: Deps, instance: str, now: datetime) -> Instance | None:
+    """An instance on its way that no tick has seen yet, as its cloud tells it; nothing is asked where none is."""
+    for pool in deps.pools.describe() if flight_log.in_flight(deps.state, deps.name) else ():
+        if any(instance == one.instance for one in pool.booting):
+            return Instance(pool=pool.name, node="", seen_at=now)
+    return None
+
+
+def still_boots(deps: Deps, found: Interruption) -> bool:
+    """True while an instance that goes, and never was a node, is there; also where its cloud does not answer."""
+    if found.node:
+        return False
+    try:
+        said = deps.pools.instance(found.pool, found.instance)
+    except Denied:
+        return False
+    except Retry:
+        return True
+    return said is not None and said.there
 
 
 def without_stopped(view: ClusterView, pools: Sequence[PoolState]) -> tuple[ClusterView, tuple[Node, ...]]:

@@ -197,7 +197,7 @@ def _fresh(memory: Memory, snapshot: Snapshot) -> Memory:
 
     One that lasts for longer than any does was written by a clock that was wrong.
     """
-    if not memory.quarantines and not memory.backoffs:
+    if not memory.quarantines and not memory.backoffs and not memory.refusals:
         return memory
     if memory.quarantines:
         from pilotlight.decide.fit.fit_mismatch import drop_refuted
@@ -208,6 +208,7 @@ def _fresh(memory: Memory, snapshot: Snapshot) -> Memory:
         memory,
         quarantines=tuple(q for q in memory.quarantines if timedelta(0) < q.until - now <= MOST_QUARANTINE),
         backoffs=tuple(b for b in memory.backoffs if -timedelta(hours=1) < b.until - now <= MOST_REST),
+        refusals={name: r for name, r in memory.refusals.items() if -timedelta(hours=1) < r.until - now <= MOST_REST},
     )
 
 

@@ -10,7 +10,7 @@ from pilotlight.decide.nodes.spares import standby
 from pilotlight.errors import BadRequest, Denied, Forbidden, NoCapacity, QuotaExceeded
 from pilotlight.facts.capacity import Node, Offering
 from pilotlight.facts.decisions import Buy
-from pilotlight.facts.memory import Backoff, Flaps, Memory, Tally
+from pilotlight.facts.memory import Backoff, Flaps, Memory, RefusedRelease, Tally
 from pilotlight.facts.nodes.first_work import with_seen
 from pilotlight.facts.nodes.pool_state import AskedNode, InFlight
 from pilotlight.facts.workload import PodDemand
@@ -24,6 +24,9 @@ FIRST_REST_S: dict[type[Denied], Seconds] = {
     BadRequest: 1800.0,
 }
 """An offering that was refused rests so long at first, by the kind of refusal; twice as long after each in a row."""
+
+FIRST_RELEASE_REST_S, MOST_RELEASE_REST_S = 60.0, 600.0
+"""A refused release rests so long at first and at most, whatever it was refused for: its node costs money meanwhile."""
 
 MOST_REST_S, MOST_DOUBLINGS = 1800.0, 10
 ZONE_REST_S = 180.0
@@ -195,6 +198,22 @@ def note_not_made(memory: Memory, offering: str, why: str, now: datetime) -> Mem
     if _in_a_row(memory, offering, now) is None:
         return _resting(memory, offering, 0.0, why, now, 1)
     return note_refusal(memory, offering, Denied(why), now)
+
+
+def note_refused_release(memory: Memory, instance: str, why: str, now: datetime, *, certain: bool = True) -> Memory:
+    """An instance was not given back: its next release rests, longer after each in a row.
+
+    The first rests nothing where it is not ``certain`` that the cloud refuses: it said "not now", or its answer is
+    lost.
+    """
+    old = memory.refusals.get(instance)
+    tries = old.tries + 1 if old is not None and (now - old.until).total_seconds() < MOST_REST_S else 1
+    rest_s = min(MOST_RELEASE_REST_S, FIRST_RELEASE_REST_S * 2 ** min(tries - 1, MOST_DOUBLINGS)) * (
+        1 + _jitter(instance, tries)
+    )
+    until = now + timedelta(seconds=rest_s if certain or tries > 1 else 0.0)
+    fresh = RefusedRelease(until=until, why=why, tries=tries)
+    return msgspec.structs.replace(memory, refusals={**memory.refusals, instance: fresh})
 
 
 def tries_of(memory: Memory, offering: str) -> int:

@@ -13,6 +13,7 @@ from pilotlight.facts.capacity import Node
 from pilotlight.facts.labels import CORDONED
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
+from pilotlight.flow.records import ledger
 from pilotlight.flow.records.lease import LOST
 from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.cluster_records import NODE_MARK, MarkOwner, NodeMark, Ownership
@@ -172,9 +173,12 @@ def _settle_one(
     ending: Container[str],
 ) -> tuple[datetime | None, list[Finding]]:
     """Settle the mark of a node that is seen: until when it rests, and what people should know."""
-    if mark is None and not node.opened:
+    opened = bool(node.opened_by) and _names_ours(deps, node, mark, now)
+    if mark is None and not opened:
         if node.marked and node.name not in leaving:
             open_node(deps, node.name)
+        elif node.opened_by:
+            deps.cluster.forget_opened(deps.known_as(node.name))
         return None, []
     mark = mark or NodeMark(node=deps.known_as(node.name), owners={})
     if mark.node in late:
@@ -185,17 +189,34 @@ def _settle_one(
         elif not node.marked:
             deps.cluster.cordon(mark.node)
     else:
-        return _settle_ours(deps, mark, node, leaving, now)
+        return _settle_ours(deps, mark, node, leaving, now, opened=opened)
     return None, []
 
 
+def _names_ours(deps: Deps, node: Node, mark: NodeMark | None, now: datetime) -> bool:
+    """True where the note on a node names the release that holds it, or one of late that was called off: anybody who
+    may patch nodes may write one."""
+    if mark is not None and mark.owners:
+        release = mark.owners.get("release")
+        return release is None or release.by == node.opened_by
+    known = deps.known_as(node.name)
+    begun = (record for record, _ in ledger.open_records(deps.state, deps.name) if record.id == node.opened_by)
+    record = ledger.filed_decision(deps.state, deps.name, node.opened_by) or next(begun, None)
+    return (
+        record is not None
+        and now < record.at + REST
+        and any(step.call == "release" and step.target == known for step in record.steps)
+    )
+
+
 def _settle_ours(
-    deps: Deps, mark: NodeMark, node: Node, leaving: Container[str], now: datetime
+    deps: Deps, mark: NodeMark, node: Node, leaving: Container[str], now: datetime, *, opened: bool
 ) -> tuple[datetime | None, list[Finding]]:
-    """Settle the mark of a node that was not given back: until when it rests, and what people should know."""
+    """Settle the mark of a node that was not given back: until when it rests, and what people should know. ``opened``:
+    a person took it off."""
     told: list[Finding] = []
     release = mark.owners.get("release")
-    if node.opened:
+    if opened:
         mark, told = _opened_by_hand(deps, mark, node, now)
     elif not node.marked and _settled(mark, now):
         _not_closed(deps, mark)

@@ -34,7 +34,8 @@ def test_dollars_behind_limits_that_cannot_be_read_are_not_spent_by_us(
     site.tick()
     site.karpenter.launch("gpu", 9)
     site.karpenter.register("gpu")
-    site.tick()
+    for _ in range(5 if status == 503 else 1):
+        site.tick()
     assert (site.karpenter.machines("gpu"), site.stage.nodes("own")) == (3, 0)
     (said,) = set(site.told("gate-refused"))
     assert "nothing is bought with the budgets that count them" in said
@@ -68,3 +69,20 @@ def test_idle_nodes_go_while_gates_do_not_answer(server: ApiServer) -> None:
     for _ in range(20):
         site.tick()
     assert site.stage.nodes("own") == 0
+
+
+@pytest.mark.parametrize("on", ["GET .*nodepools", "PATCH .*nodepools/.*"], ids=["read", "write"])
+def test_gates_that_do_not_answer_are_told_once_it_lasts(server: ApiServer, on: str) -> None:
+    """A blip of four minutes is nobody's news, and the next one has five minutes of its own; half an hour is told."""
+    site = GatedSite(server, 3)
+    site.karpenter.pool("gpu", "eight")
+    site.tick()
+    for minutes, told in ((4, 0), (4, 0), (30, 1)):
+        another = {"spec": {"limits": {"nvidia.com/gpu": "9"}}}  # By another hand: ours is to be written again.
+        server.store.patch(server.store.resource("nodepools"), ("", "gpu"), another)
+        server.fail(503, on=on, times=9999)
+        for _ in range(minutes):
+            site.tick()
+        assert len(site.told("gate-refused")) == told
+        server.forget_faults()
+        site.tick()

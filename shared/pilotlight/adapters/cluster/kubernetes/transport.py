@@ -59,6 +59,8 @@ smaller page is asked for."""
 SAID = 300
 """So much of a server's own words goes into an error."""
 
+STARTING = "{}; the API server is still starting: it answers nobody about rights"
+
 _log = logging.getLogger("pilotlight.kubernetes")
 
 
@@ -191,6 +193,8 @@ class Api:
             return False
         if 400 <= answer.status < 500 and answer.status != 408:
             problem = _problem(answer, where, access)
+            if isinstance(problem, Forbidden) and not self._knows_roles(access):
+                raise Unavailable(STARTING.format(problem))
             raise problem.problem if isinstance(problem, _Refused) else problem
         try:
             if 200 <= answer.status < 300 and NOTHING.decode(answer.body):
@@ -205,7 +209,7 @@ class Api:
             return once()
         except Forbidden as no:
             if not self._knows_roles(access):
-                raise Unavailable(f"{no}; the API server is still starting: it answers nobody about rights") from None
+                raise Unavailable(STARTING.format(no)) from None
             return once()  # It may have read them just now.
 
     def _knows_roles(self, access: Access) -> bool:
