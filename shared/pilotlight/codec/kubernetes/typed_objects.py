@@ -264,7 +264,10 @@ class PodStatus(Wire, frozen=True):
     @property
     def restarted(self) -> bool:
         """True once a container was started again: when it began tells nothing of how long a new pod takes."""
-        return any(one.restart_count for one in self.container_statuses)
+        for one in self.container_statuses:
+            if one.restart_count:
+                return True
+        return False
 
 
 class Pod(Wire, frozen=True):

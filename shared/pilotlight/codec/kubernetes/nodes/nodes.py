@@ -105,10 +105,10 @@ def _room(node: KubeNode) -> Request:
     if node.unread:
         raise Unreadable(UNREAD, f"the node cannot be read: {node.unread}; mend it")
     room = read_amounts(node.status.allocatable, f"Node {node.metadata.name}: status.allocatable")
-    return {
-        name: min(amount, Decimal(int((bounds.CORES if name == "cpu" else bounds.AMOUNT).most)))
-        for name, amount in room.items()
-    }
+    return {name: min(amount, _MOST_CORES if name == "cpu" else _MOST) for name, amount in room.items()}
+
+
+_MOST_CORES, _MOST = Decimal(int(bounds.CORES.most)), Decimal(int(bounds.AMOUNT.most))
 
 
 class _ByClaim(NamedTuple):
@@ -293,6 +293,8 @@ def _held(asked: Asked, resource: str, count: int) -> GpuRequest:
 
 
 def _free_slices(slices: Mapping[str, int], holding: Sequence[Asked]) -> dict[str, int]:
+    if not slices:
+        return {}
     used = Counter[str]()
     for asked in holding:
         if asked.gpu:
@@ -307,19 +309,31 @@ def _attachable(limits: Mapping[str, int], onboard: Onboard, objects: Objects) -
 
 
 def _free(room: Request, live: Sequence[Asked], attachable: tuple[tuple[str, int], ...]) -> Resources:
-    requests = [a.request for a in live]
+    taken = _taken(live)
 
     def left(name: str, scale: int = 1, default: int = 0) -> int:
         if name not in room:
             return default
-        taken = sum((r.get(name, Decimal(0)) for r in requests), Decimal(0))
-        return max(0, int(room[name] * scale) - whole_units(taken, scale))
+        return max(0, int(room[name] * scale) - (whole_units(taken[name], scale) if name in taken else 0))
 
     return Resources(
         cpu_milli=left("cpu", 1000),
         memory=left("memory"),
         ephemeral=left("ephemeral-storage", default=Resources().ephemeral),
-        pods=max(0, int(room.get("pods", Decimal(110))) - len(requests)),
+        pods=max(0, int(room.get("pods", Decimal(110))) - len(live)),
         other=(*((name, left(name)) for name, _ in other_resources(room, None) if not is_gpu(name)), *attachable),
         ports=tuple(sorted({port for a in live for port in host_ports(a.pod)})),
     )
+
+
+def _taken(live: Sequence[Asked]) -> Request:
+    """Amounts that pods take in all. Pods that ask alike share one request, which is counted once."""
+    alike: dict[int, tuple[Request, int]] = {}
+    for asked in live:
+        of = id(asked.request)
+        alike[of] = asked.request, alike[of][1] + 1 if of in alike else 1
+    taken: Request = {}
+    for request, count in alike.values():
+        for name, amount in request.items():
+            taken[name] = taken.get(name, 0) + amount * count
+    return taken

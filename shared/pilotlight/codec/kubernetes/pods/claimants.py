@@ -25,14 +25,17 @@ class Claimants:
     def settle(self, asked: Asked) -> Settled:
         """A pod's claims as they count; of pods of one template, whose containers are kept once, settled once."""
         pod, meta = asked.pod, asked.pod.metadata
-        kind = meta.owner.kind if meta.owner else ""
-        said = (kind, meta.annotations.get(labels.WORKLOAD_CLASS[0]), *meta.labels.items())
+        owner = meta.owner
+        said = (owner.kind if owner else "", meta.annotations.get(labels.WORKLOAD_CLASS[0]), *meta.labels.items())
         gpus = asked.gpu.count if asked.gpu else 0
         alike = (id(pod.spec.containers), meta.namespace, pod.spec.priority, gpus, asked.request.get("memory"), said)
         known = self._alike.get(alike)
         if known is None:
             known = self._alike[alike] = pod, self._settled(pod, traits_of(asked))
-        self._found[pod.name] = pod, known[1]
+        if known[1].refused:
+            self._found[pod.name] = pod, known[1]
+        elif self._found:
+            self._found.pop(pod.name, None)
         return known[1]
 
     def _settled(self, pod: Pod, traits: PodTraits) -> Settled:

@@ -44,6 +44,7 @@ from pilotlight.facts.workload import (
 MIRROR = "kubernetes.io/config.mirror"
 DEFAULT_SCHEDULER = ("", "default-scheduler")
 """Names under which pods leave themselves to the cluster's own scheduler."""
+_OF_CHECKPOINTS = frozenset((CHECKPOINT_S, CHECKPOINT_TAKES_S, labels.CHECKPOINTED_AT))
 ANY_MODEL: Terms = ((Requirement(key=labels.GPU_MODEL, operator="Exists"),),)
 """The annotation's "any": every model will do, as long as the node has one."""
 
@@ -267,19 +268,26 @@ def _owner(pod: Pod) -> str:
 
 def _works_since(pod: Pod, *, timed: bool) -> datetime | None:
     """Since when all of its containers run; None while one does not: pulling images is no work."""
-    began = [each.state.running.started_at if each.state.running else None for each in pod.status.container_statuses]
-    if not began:
-        return pod.status.start_time if timed else None
-    known = [at for at in began if at is not None and in_range(at)]
-    return max(known) if len(known) == len(began) else None
+    last: datetime | None = None
+    for each in pod.status.container_statuses:
+        at = each.state.running.started_at if each.state.running else None
+        if at is None or not in_range(at):
+            return None
+        last = at if last is None or at > last else last
+    return last or (pod.status.start_time if timed and not pod.status.container_statuses else None)
 
 
 def _image(asked: Asked) -> str:
     """Image of the first container that asks for GPUs, else of the first; empty where none does, or one began again."""
-    every: Sequence[Container] = asked.pod.spec.containers if asked.holds_gpu and not asked.pod.status.restarted else ()
+    if not asked.holds_gpu or asked.pod.status.restarted:
+        return ""
+    every: Sequence[Container] = asked.pod.spec.containers
     if len(every) > 1:
         every = sorted(every, key=lambda c: not any(map(is_gpu, (*c.resources.limits, *c.resources.requests))))
-    return next((image_name(c.image) for c in every if c.image), "")
+    for container in every:
+        if container.image:
+            return image_name(container.image)
+    return ""
 
 
 @lru_cache(maxsize=8192)
@@ -313,6 +321,8 @@ def _models(annotations: Mapping[str, str]) -> tuple[str, ...]:
 
 def _checkpoints(annotations: Mapping[str, str]) -> tuple[float, float, datetime | None]:
     """Seconds between checkpoints, what one takes when asked for, and the last; a running pod's wrong ones are none."""
+    if _OF_CHECKPOINTS.isdisjoint(annotations):
+        return 0, 0, None
     every, takes = (pod_bounds.safe_seconds(annotations, name) for name in (CHECKPOINT_S, CHECKPOINT_TAKES_S))
     said = annotations.get(labels.CHECKPOINTED_AT)
     try:
