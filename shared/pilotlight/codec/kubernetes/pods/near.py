@@ -74,6 +74,11 @@ def uses_near(pod: Pod) -> bool:
     return bool(near or any(s.when_unsatisfiable == "DoNotSchedule" for s in pod.spec.topology_spread_constraints))
 
 
+def minds_others(pod: Pod) -> bool:
+    """True where a pod may have a rule on the pods near by, or takes ports of its node."""
+    return bool(pod.spec.affinity or pod.spec.topology_spread_constraints or host_ports(pod))
+
+
 def keeps_away(pod: Pod) -> bool:
     """True where a pod that is there may keep others from being near it."""
     affinity = pod.spec.affinity
@@ -97,7 +102,8 @@ def crowded_namespaces(pods: Iterable[Pod]) -> frozenset[str]:
     """The namespaces whose rules are more than a look counts, all in all: those that have the most different ones."""
     by_space: dict[str, list[tuple[Pod, PodTerm | Spread]]] = defaultdict(list)
     for pod in pods:
-        by_space[pod.metadata.namespace] += [(pod, one) for one in _near_terms(pod)]
+        if pod.spec.affinity is not None or pod.spec.topology_spread_constraints:
+            by_space[pod.metadata.namespace] += [(pod, one) for one in _near_terms(pod)]
     if sum(map(len, by_space.values())) <= RULES:
         return frozenset()
     counts = {

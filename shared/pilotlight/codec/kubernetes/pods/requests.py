@@ -79,6 +79,28 @@ def read_request(pod: Pod) -> Asked:
         return Asked(pod, request, None, problem)
 
 
+class Requests:
+    """Requests of the pods of one look: of those that have their containers in one object, read once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, str | None], Asked] = {}
+
+    def read(self, pod: Pod) -> Asked:
+        """As ``read_request`` reads it."""
+        spec, request = pod.spec, pod.spec.resources
+        if spec.init_containers or spec.overhead or request.limits or request.requests or pod.unread:
+            return read_request(pod)
+        for status in pod.status.container_statuses:
+            if status.resources is not None:
+                return read_request(pod)
+        of = id(spec.containers), pod.metadata.annotations.get(labels.GPU_SHARE)
+        like = self._known.get(of)
+        if like is None:
+            like = self._known[of] = read_request(pod)
+            return like
+        return Asked(pod, like.request, like.gpu, like.problem)
+
+
 def effective_request(spec: PodSpec, held: Mapping[str, Request] = NOTHING_HELD, *, stuck: bool = False) -> Request:
     """Effective request of a pod, as the scheduler counts it. Raises Unreadable("bad-quantity") naming the path.
 
