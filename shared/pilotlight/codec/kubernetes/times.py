@@ -75,10 +75,7 @@ def _is_sound(pod: Pod, now: datetime) -> bool:
     for each in status.container_statuses:
         if each.state.terminated:
             told.append(each.state.terminated.finished_at)
-    for at in told:
-        if at is not None and (at.tzinfo is not UTC or not _FIRST <= at <= now):
-            return False
-    return True
+    return not [at for at in told if at is not None and (at.tzinfo is not UTC or not _FIRST <= at <= now)]
 
 
 _FIRST = datetime(FIRST_YEAR, 1, 1, tzinfo=UTC)

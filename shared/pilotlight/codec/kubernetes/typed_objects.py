@@ -264,10 +264,7 @@ class PodStatus(Wire, frozen=True):
     @property
     def restarted(self) -> bool:
         """True once a container was started again: when it began tells nothing of how long a new pod takes."""
-        for one in self.container_statuses:
-            if one.restart_count:
-                return True
-        return False
+        return bool([one for one in self.container_statuses if one.restart_count])
 
 
 class Pod(Wire, frozen=True):

@@ -23,10 +23,19 @@ from pilotlight.codec.kubernetes.kueue_workloads import (
     sizes_in_part,
     waiting_for_us,
 )
-from pilotlight.codec.kubernetes.nodes.nodes import Onboard, node_of, plugins_of
+from pilotlight.codec.kubernetes.nodes.node_room import plugins_of
+from pilotlight.codec.kubernetes.nodes.nodes import Onboard, node_of
 from pilotlight.codec.kubernetes.pods import pod_bounds
 from pilotlight.codec.kubernetes.pods.claimants import Claimants
-from pilotlight.codec.kubernetes.pods.near import NOBODY, Around, around, crowded_namespaces, keeps_away, minds_others, uses_near
+from pilotlight.codec.kubernetes.pods.near import (
+    NOBODY,
+    Around,
+    around,
+    crowded_namespaces,
+    keeps_away,
+    minds_others,
+    uses_near,
+)
 from pilotlight.codec.kubernetes.pods.pod_groups import gang_key, gang_sizes
 from pilotlight.codec.kubernetes.pods.pod_placement import pod_terms
 from pilotlight.codec.kubernetes.pods.pods import daemon_of, demand_of, pod_of_daemons, waits
@@ -125,8 +134,8 @@ def _uncrowded(asked: Sequence[Asked]) -> tuple[list[Asked], frozenset[str]]:
 class _Parted(NamedTuple):
     """Requests of pods: of all that are not done, of those that a node could help, and by node."""
 
-    living: Sequence[Asked]
-    waiting: Sequence[Asked]
+    living: list[Asked]
+    waiting: list[Asked]
     on_node: Mapping[str, list[Asked]]
     done_on_node: Mapping[str, list[Asked]]
 

@@ -37,7 +37,10 @@ _MODEL = re.compile(r"^[A-Z]{1,3}\d+[A-Z]{0,2}(?=$|[-_ ])", re.IGNORECASE)
 
 def pool_label(node_labels: Mapping[str, str]) -> str:
     """The name of a node's pool as its labels give it, ours first, or empty."""
-    return next((node_labels[name] for name in POOL_LABELS if node_labels.get(name)), "")
+    for name in POOL_LABELS:
+        if found := node_labels.get(name):
+            return found
+    return ""
 
 
 def capacity_type(node_labels: Mapping[str, str]) -> CapacityType | None:

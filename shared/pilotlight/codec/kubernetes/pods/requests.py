@@ -6,7 +6,7 @@ Limits stand in for absent requests. A container that is resized where it runs t
 what it has; where its node cannot do it, what it has. Pod-level requests replace the sum of the containers.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple
@@ -187,10 +187,17 @@ def _held(pod: Pod) -> Mapping[str, Request]:
     }
 
 
-def resource_names(spec: PodSpec) -> set[str]:
-    """The names of all resources that a pod's containers speak of."""
-    lists = [c.resources for c in (*spec.containers, *spec.init_containers)]
-    return {name for each in lists for name in (*each.requests, *each.limits)}
+def claims_devices(specs: Iterable[PodSpec]) -> bool:
+    """True where a pod asks for devices by claim, or by the name of a class of them."""
+    seen: dict[int, tuple[Container, ...]] = {}
+    for spec in specs:
+        if spec.resource_claims:
+            return True
+        seen[id(spec.containers)] = spec.containers
+        if spec.init_containers:
+            seen[id(spec.init_containers)] = spec.init_containers
+    lists = [c.resources for containers in seen.values() for c in containers]
+    return any(IMPLICIT in name for each in lists for name in (*each.requests, *each.limits))
 
 
 def gpu_request(request: Request, share: str | None = None) -> GpuRequest | None:
