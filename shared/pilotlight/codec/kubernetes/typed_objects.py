@@ -286,6 +286,11 @@ class Pod(Wire, frozen=True):
         return self.status.phase in ("Succeeded", "Failed")
 
     @property
+    def has_rules(self) -> bool:
+        """True where it may have rules on the pods near by."""
+        return self.spec.affinity is not None or bool(self.spec.topology_spread_constraints)
+
+    @property
     def node(self) -> str:
         """The node it holds a place on: where it is bound, or where preemption makes room for it."""
         return self.spec.node_name or self.status.nominated_node_name

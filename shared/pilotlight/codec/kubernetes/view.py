@@ -32,7 +32,6 @@ from pilotlight.codec.kubernetes.pods.near import (
     Around,
     around,
     crowded_namespaces,
-    keeps_away,
     minds_others,
     uses_near,
 )
@@ -120,7 +119,7 @@ def _with_devices(
 
 def _uncrowded(asked: Sequence[Asked]) -> tuple[list[Asked], frozenset[str]]:
     """Requests of pods; those that wait in a namespace with too many rules on pods near by are refused."""
-    full = crowded_namespaces(a.pod for a in asked if not a.pod.is_finished)
+    full = crowded_namespaces([a.pod for a in asked if a.pod.has_rules and not a.pod.is_finished])
     if not full:
         return list(asked), full
     why = Unreadable(bounds.CODE, f"its namespace has too many different rules on pods near by: {NEIGHBOURS.mend}")
@@ -161,9 +160,10 @@ def _around(
 ) -> Around:
     """Relations of waiting GPU pods with the pods near by."""
     waiting = [a.pod for a in pods.waiting if a.wants_gpu]
-    there = [a.pod for a in pods.living if a.pod.node]
-    if not any(map(minds_others, waiting)) and not any(map(keeps_away, (*there, *daemons))):
+    ruled = any(a.pod.has_rules for a in pods.living) or any(pod.has_rules for pod in daemons)
+    if not ruled and not any(map(minds_others, waiting)):
         return NOBODY
+    there = [a.pod for a in pods.living if a.pod.node]
     waiting = [pod for pod in waiting if _within_bounds(pod)]
     return around(waiting, there, nodes, objects.namespaces, full, daemons) if waiting else NOBODY
 

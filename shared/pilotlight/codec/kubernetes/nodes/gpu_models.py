@@ -5,6 +5,7 @@ Sources: NVIDIA GPU feature discovery, Karpenter, GKE, EKS, AKS and Civo node la
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import CapacityType
@@ -45,9 +46,13 @@ def pool_label(node_labels: Mapping[str, str]) -> str:
 
 def capacity_type(node_labels: Mapping[str, str]) -> CapacityType | None:
     """How a node is paid for, or None where no label says."""
-    return next((kind for (name, value), kind in _CAPACITY.items() if node_labels.get(name) == value), None)
+    for (name, value), kind in _CAPACITY.items():
+        if node_labels.get(name) == value:
+            return kind
+    return None
 
 
+@lru_cache(maxsize=256)
 def gpu_model(product: str) -> str:
     """A product label as the catalogue names models: "NVIDIA-A100-SXM4-40GB" is "A100", "Tesla-T4" is "T4".
 

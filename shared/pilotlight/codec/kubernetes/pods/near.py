@@ -76,7 +76,7 @@ def uses_near(pod: Pod) -> bool:
 
 def minds_others(pod: Pod) -> bool:
     """True where a pod may have a rule on the pods near by, or takes ports of its node."""
-    return bool(pod.spec.affinity or pod.spec.topology_spread_constraints or host_ports(pod))
+    return pod.has_rules or bool(host_ports(pod))
 
 
 def keeps_away(pod: Pod) -> bool:
@@ -102,8 +102,7 @@ def crowded_namespaces(pods: Iterable[Pod]) -> frozenset[str]:
     """The namespaces whose rules are more than a look counts, all in all: those that have the most different ones."""
     by_space: dict[str, list[tuple[Pod, PodTerm | Spread]]] = defaultdict(list)
     for pod in pods:
-        if pod.spec.affinity is not None or pod.spec.topology_spread_constraints:
-            by_space[pod.metadata.namespace] += [(pod, one) for one in _near_terms(pod)]
+        by_space[pod.metadata.namespace] += [(pod, one) for one in _near_terms(pod)]
     if sum(map(len, by_space.values())) <= RULES:
         return frozenset()
     counts = {
