@@ -187,6 +187,11 @@ def _held(pod: Pod) -> Mapping[str, Request]:
     }
 
 
+def resource_names(containers: Iterable[Container]) -> set[str]:
+    """The names of all resources that containers speak of."""
+    return {name for c in containers for name in (*c.resources.requests, *c.resources.limits)}
+
+
 def claims_devices(specs: Iterable[PodSpec]) -> bool:
     """True where a pod asks for devices by claim, or by the name of a class of them."""
     seen: dict[int, tuple[Container, ...]] = {}
@@ -196,8 +201,7 @@ def claims_devices(specs: Iterable[PodSpec]) -> bool:
         seen[id(spec.containers)] = spec.containers
         if spec.init_containers:
             seen[id(spec.init_containers)] = spec.init_containers
-    lists = [c.resources for containers in seen.values() for c in containers]
-    return any(IMPLICIT in name for each in lists for name in (*each.requests, *each.limits))
+    return any(IMPLICIT in name for containers in seen.values() for name in resource_names(containers))
 
 
 def gpu_request(request: Request, share: str | None = None) -> GpuRequest | None:
