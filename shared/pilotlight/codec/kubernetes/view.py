@@ -32,7 +32,7 @@ from pilotlight.codec.kubernetes.pods.near import (
     Around,
     around,
     crowded_namespaces,
-    minds_others,
+    host_ports,
     uses_near,
 )
 from pilotlight.codec.kubernetes.pods.pod_groups import gang_key, gang_sizes
@@ -69,7 +69,7 @@ def view_of(
     pods, nodes, strange = settle_times(pods, nodes, now or newest(pods, nodes) or EPOCH)
     limits = longest_runs(objects.workloads.values())
     let_in, too_large = planned_workloads(objects.workloads.values())
-    objects = with_shares(with_holders(objects, pods), (pod for pod in pods if waits(pod) and pod.spec.volumes))
+    objects = with_shares(with_holders(objects, pods), (pod for pod in pods if objects.claims and waits(pod)))
     parts = sizes_in_part(objects.workloads.values())
     there = [as_let_in(pod, parts) for pod in pods] if parts else pods
     read = Requests().read
@@ -161,7 +161,7 @@ def _around(
     """Relations of waiting GPU pods with the pods near by."""
     waiting = [a.pod for a in pods.waiting if a.wants_gpu]
     ruled = any(a.pod.has_rules for a in pods.living) or any(pod.has_rules for pod in daemons)
-    if not ruled and not any(map(minds_others, waiting)):
+    if not ruled and not any(map(host_ports, waiting)):
         return NOBODY
     there = [a.pod for a in pods.living if a.pod.node]
     waiting = [pod for pod in waiting if _within_bounds(pod)]

@@ -74,11 +74,6 @@ def uses_near(pod: Pod) -> bool:
     return bool(near or any(s.when_unsatisfiable == "DoNotSchedule" for s in pod.spec.topology_spread_constraints))
 
 
-def minds_others(pod: Pod) -> bool:
-    """True where a pod may have a rule on the pods near by, or takes ports of its node."""
-    return pod.has_rules or bool(host_ports(pod))
-
-
 def keeps_away(pod: Pod) -> bool:
     """True where a pod that is there may keep others from being near it."""
     affinity = pod.spec.affinity

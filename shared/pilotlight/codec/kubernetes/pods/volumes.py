@@ -58,8 +58,6 @@ def with_shares(objects: Objects, waiting: Iterable[Pod]) -> Objects:
 
     Only of classes that make no volumes; a claim gets none ("") where the older ones take all that would do.
     """
-    if not objects.claims:
-        return objects
     rows = [(pod, name) for pod in sorted(waiting, key=_first) for name in claims_of(pod)]
     wanted: dict[str, list[str]] = {}
     for pod, name in rows:
