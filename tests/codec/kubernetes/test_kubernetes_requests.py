@@ -265,7 +265,7 @@ def test_pods_that_share_containers_are_read_as_each_alone() -> None:
     plain: dict[str, Any] = {"metadata": {"name": "a"}, "spec": {"containers": containers, "nodeName": "n"}}
     shared = {**plain, "metadata": {"name": "b", "annotations": {"pilotlight.dev/gpu-share": "0.5"}}}
     init = {"initContainers": [{"name": "i", "resources": {"limits": {"cpu": "5"}}}]}
-    more = [{"overhead": {"cpu": "1"}}, {"resources": {"limits": {"cpu": "9"}}}, init]
+    more: list[dict[str, Any]] = [{"overhead": {"cpu": "1"}}, {"resources": {"limits": {"cpu": "9"}}}, init]
     written = [plain, shared, {**plain, "status": has}, *({**plain, "spec": {**plain["spec"], **one}} for one in more)]
     pods = [msgspec.convert(one, Pod) for one in written]
     alike = [msgspec.structs.replace(p.spec, containers=pods[0].spec.containers) for p in pods]
