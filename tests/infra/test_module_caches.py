@@ -13,6 +13,8 @@ ALLOWED = {
     "codec/kubernetes/pods/requests.py:known_quantity": "a quantity's text, of which a cluster has few",
     "codec/kubernetes/pods/pods.py:image_name": "an image's text, the same for many pods of a look",
     "codec/kubernetes/pods/requests.py:_requests_of": "what pods that ask alike ask for, up to 1,024 such",
+    "codec/kubernetes/nodes/node_room.py:_alike": "what nodes of one type offer, up to 1,024 such",
+    "codec/kubernetes/nodes/gpu_models.py:gpu_model": "a product's name, of which a cluster has few",
     "facts/workload.py:is_gpu": "the name of a resource, read for every pod and node",
     "decide/demand/classify.py:_by_name": "the beginning of what a template's pods run, which takes long to read",
     "decide/fit/cel.py:_compiled": "a selector's text, which takes long to read",

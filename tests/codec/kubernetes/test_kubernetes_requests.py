@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight.codec.kubernetes.bounds import Unreadable
-from pilotlight.codec.kubernetes.pods.requests import effective_request, gpu_request, other_resources, read_request
+from pilotlight.codec.kubernetes.pods.requests import (
+    Requests,
+    effective_request,
+    gpu_request,
+    other_resources,
+    read_request,
+)
 from pilotlight.codec.kubernetes.typed_objects import Pod, PodSpec
 from pilotlight.facts.workload import GpuRequest
 from pilotlight.units import quantity
@@ -250,3 +256,20 @@ def test_pods_that_ask_alike_are_read_alike(
         else:
             with pytest.raises(Unreadable, match=re.escape(str(found.problem))):
                 gpu_request(expected, share)
+
+
+def test_pods_that_share_containers_are_read_as_each_alone() -> None:
+    """A share of a GPU, overhead, an init container and a resize stay the pod's own where its containers are shared."""
+    containers = [{"name": "c", "resources": {"limits": {"cpu": "2", "nvidia.com/gpu": "1"}}}]
+    has = {"containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "4"}}}]}
+    plain: dict[str, Any] = {"metadata": {"name": "a"}, "spec": {"containers": containers, "nodeName": "n"}}
+    shared = {**plain, "metadata": {"name": "b", "annotations": {"pilotlight.dev/gpu-share": "0.5"}}}
+    init = {"initContainers": [{"name": "i", "resources": {"limits": {"cpu": "5"}}}]}
+    more: list[dict[str, Any]] = [{"overhead": {"cpu": "1"}}, {"resources": {"limits": {"cpu": "9"}}}, init]
+    written = [plain, shared, {**plain, "status": has}, *({**plain, "spec": {**plain["spec"], **one}} for one in more)]
+    pods = [msgspec.convert(one, Pod) for one in written]
+    alike = [msgspec.structs.replace(p.spec, containers=pods[0].spec.containers) for p in pods]
+    pods = [msgspec.structs.replace(p, spec=spec) for p, spec in zip(pods, alike, strict=True)]
+    reads = Requests()
+    assert [reads.read(pod) for pod in pods] == [read_request(pod) for pod in pods]
+    assert len({str(reads.read(pod)[1:]) for pod in pods}) == 5

@@ -91,7 +91,6 @@ def test_a_module_of_no_extra_gets_no_advice(module: str) -> None:
         ("pilotlight.tools.cli.start.plan_command", ["plan"]),
         ("pilotlight.tools.cli.start.serve_command", ["serve"]),
         ("werkzeug.serving", ["serve"]),
-        ("functions_framework", ["serve"]),
         ("gunicorn", ["serve", "--workers", "2"]),
         ("pilotlight.tools.serve.world_server", ["world", "--port", "0"]),
         ("pilotlight.tools.demo.demo_stage", ["demo"]),

@@ -85,8 +85,6 @@ SAFE_GRACE: Seconds = 30
 LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 """Values of labels and taints, as Kubernetes takes them; the empty one is left out."""
 
-_UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
-
 
 def quote_value(value: object) -> str:
     """A value as it may be told: one short line of printable characters."""
@@ -106,7 +104,7 @@ def too_many(what: str, count: int, bound: Bound) -> Unreadable:
 
 def whole_name(text: str) -> str:
     """A name of any length and any characters as a key that may be kept and told: two that differ stay different."""
-    if len(text) <= NAME.most and not _UNPRINTABLE.search(text):
+    if len(text) <= NAME.most and text.isascii() and text.isprintable():
         return text
     digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).hexdigest()
     return f"{quote_value(text)}~{digest}"

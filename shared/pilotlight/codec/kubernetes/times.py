@@ -4,7 +4,7 @@ All that is decided reckons with these times: year 1 is two thousand years of bu
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 import msgspec
@@ -39,7 +39,7 @@ def settle_times(pods: Sequence[Pod], nodes: Sequence[KubeNode], now: datetime) 
     findings = list[Finding]()
     clean_pods, clean_nodes = list(pods), list(nodes)
     for index, pod in enumerate(pods):
-        if wrong := _wrong(_of_pod(pod), now):
+        if not _is_sound(pod, now) and (wrong := _wrong(_of_pod(pod), now)):
             clean_pods[index] = _mended_pod(pod, now)
             findings.append(_finding(pod.name, wrong, pod.metadata.uid))
     for index, node in enumerate(nodes):
@@ -66,6 +66,19 @@ def in_range(moment: datetime) -> bool:
     return moment.tzinfo is not None and (moment == EPOCH or FIRST_YEAR <= moment.year <= LAST_YEAR)
 
 
+def _is_sound(pod: Pod, now: datetime) -> bool:
+    """True where every time of a pod is in UTC and of 2000 to now, as nearly all are; false says nothing."""
+    meta, status = pod.metadata, pod.status
+    told = [meta.creation_timestamp, status.start_time, meta.deletion_timestamp]
+    for condition in status.conditions:
+        told.append(condition.last_transition_time)
+    for each in status.container_statuses:
+        if each.state.terminated:
+            told.append(each.state.terminated.finished_at)
+    return not [at for at in told if at is not None and (at.tzinfo is not UTC or not _FIRST <= at <= now)]
+
+
+_FIRST = datetime(FIRST_YEAR, 1, 1, tzinfo=UTC)
 Told = Iterator[tuple[str, datetime | None]]
 """Fields of an object, each with the moment that it says."""
 

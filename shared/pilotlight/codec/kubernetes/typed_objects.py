@@ -264,7 +264,7 @@ class PodStatus(Wire, frozen=True):
     @property
     def restarted(self) -> bool:
         """True once a container was started again: when it began tells nothing of how long a new pod takes."""
-        return any(one.restart_count for one in self.container_statuses)
+        return bool([one for one in self.container_statuses if one.restart_count])
 
 
 class Pod(Wire, frozen=True):
@@ -284,6 +284,11 @@ class Pod(Wire, frozen=True):
     def is_finished(self) -> bool:
         """True where it holds nothing any more."""
         return self.status.phase in ("Succeeded", "Failed")
+
+    @property
+    def has_rules(self) -> bool:
+        """True where it may have rules on the pods near by."""
+        return self.spec.affinity is not None or bool(self.spec.topology_spread_constraints)
 
     @property
     def node(self) -> str:

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -23,14 +23,22 @@ from pilotlight.codec.kubernetes.kueue_workloads import (
     sizes_in_part,
     waiting_for_us,
 )
-from pilotlight.codec.kubernetes.nodes.nodes import Onboard, node_of, plugins_of
+from pilotlight.codec.kubernetes.nodes.node_room import plugins_of
+from pilotlight.codec.kubernetes.nodes.nodes import Onboard, node_of
 from pilotlight.codec.kubernetes.pods import pod_bounds
 from pilotlight.codec.kubernetes.pods.claimants import Claimants
-from pilotlight.codec.kubernetes.pods.near import NOBODY, Around, around, crowded_namespaces, uses_near
+from pilotlight.codec.kubernetes.pods.near import (
+    NOBODY,
+    Around,
+    around,
+    crowded_namespaces,
+    host_ports,
+    uses_near,
+)
 from pilotlight.codec.kubernetes.pods.pod_groups import gang_key, gang_sizes
 from pilotlight.codec.kubernetes.pods.pod_placement import pod_terms
 from pilotlight.codec.kubernetes.pods.pods import daemon_of, demand_of, pod_of_daemons, waits
-from pilotlight.codec.kubernetes.pods.requests import Asked, read_request
+from pilotlight.codec.kubernetes.pods.requests import Asked, Requests
 from pilotlight.codec.kubernetes.pods.volumes import with_holders, with_shares
 from pilotlight.codec.kubernetes.times import newest, settle_times
 from pilotlight.codec.kubernetes.typed_objects import KubeNode, Pod
@@ -61,19 +69,21 @@ def view_of(
     pods, nodes, strange = settle_times(pods, nodes, now or newest(pods, nodes) or EPOCH)
     limits = longest_runs(objects.workloads.values())
     let_in, too_large = planned_workloads(objects.workloads.values())
-    objects = with_shares(with_holders(objects, pods), (pod for pod in pods if waits(pod) and pod.spec.volumes))
+    objects = with_shares(with_holders(objects, pods), (pod for pod in pods if objects.claims and waits(pod)))
     parts = sizes_in_part(objects.workloads.values())
     there = [as_let_in(pod, parts) for pod in pods] if parts else pods
-    asked = [read_request(_limited(pod, limits)) for pod in _with_those_to_come(there, let_in, objects)]
+    read = Requests().read
+    asked = [read(_limited(pod, limits)) for pod in _with_those_to_come(there, let_in, objects)]
     on_nodes: Mapping[str, OnNode] = {}
     if objects.devices is not None:
         asked, on_nodes = _with_devices(asked, nodes, objects.devices)
     asked, full = _uncrowded(asked)
     daemons = [pod_of_daemons(one) for one in objects.daemon_sets.values()]
-    others = _around(asked, nodes, objects, full, daemons)
+    parted = _parted(asked)
+    others = _around(parted, nodes, objects, full, daemons)
     claims = Claimants(policy, classify, objects.namespaces)
-    pending, pod_findings = _pending(asked, objects, policy, claims, others.near)
-    gpu_nodes, node_findings = _nodes(asked, nodes, objects, policy, claims, on_nodes)
+    pending, pod_findings = _pending(parted, objects, policy, claims, others.near)
+    gpu_nodes, node_findings = _nodes(parted, nodes, objects, policy, claims, on_nodes)
     found = (*pod_findings, *node_findings, *claims.findings(), *queue_findings(objects.workloads.values()))
     return ClusterView(
         pending=tuple(pending),
@@ -109,7 +119,7 @@ def _with_devices(
 
 def _uncrowded(asked: Sequence[Asked]) -> tuple[list[Asked], frozenset[str]]:
     """Requests of pods; those that wait in a namespace with too many rules on pods near by are refused."""
-    full = crowded_namespaces(a.pod for a in asked if not a.pod.is_finished)
+    full = crowded_namespaces([a.pod for a in asked if a.pod.has_rules and not a.pod.is_finished])
     if not full:
         return list(asked), full
     why = Unreadable(bounds.CODE, f"its namespace has too many different rules on pods near by: {NEIGHBOURS.mend}")
@@ -120,12 +130,41 @@ def _uncrowded(asked: Sequence[Asked]) -> tuple[list[Asked], frozenset[str]]:
     ], full
 
 
+class _Parted(NamedTuple):
+    """Requests of pods: of all that are not done, of those that a node could help, and by node."""
+
+    living: list[Asked]
+    waiting: list[Asked]
+    on_node: Mapping[str, list[Asked]]
+    done_on_node: Mapping[str, list[Asked]]
+
+
+def _parted(asked: Iterable[Asked]) -> _Parted:
+    found = _Parted([], [], defaultdict(list), defaultdict(list))
+    for a in asked:
+        node = a.pod.node
+        if a.pod.is_finished:
+            if node:
+                found.done_on_node[node].append(a)
+            continue
+        found.living.append(a)
+        if node:
+            found.on_node[node].append(a)
+        elif waits(a.pod):
+            found.waiting.append(a)
+    return found
+
+
 def _around(
-    asked: Sequence[Asked], nodes: Sequence[KubeNode], objects: Objects, full: frozenset[str], daemons: Sequence[Pod]
+    pods: _Parted, nodes: Sequence[KubeNode], objects: Objects, full: frozenset[str], daemons: Sequence[Pod]
 ) -> Around:
     """Relations of waiting GPU pods with the pods near by."""
-    waiting = [a.pod for a in asked if a.wants_gpu and waits(a.pod) and _within_bounds(a.pod)]
-    there = [a.pod for a in asked if a.pod.node and not a.pod.is_finished]
+    waiting = [a.pod for a in pods.waiting if a.wants_gpu]
+    ruled = any(a.pod.has_rules for a in pods.living) or any(pod.has_rules for pod in daemons)
+    if not ruled and not any(map(host_ports, waiting)):
+        return NOBODY
+    there = [a.pod for a in pods.living if a.pod.node]
+    waiting = [pod for pod in waiting if _within_bounds(pod)]
     return around(waiting, there, nodes, objects.namespaces, full, daemons) if waiting else NOBODY
 
 
@@ -167,15 +206,13 @@ def _limited(pod: Pod, of_jobs: Mapping[str, Seconds]) -> Pod:
 
 
 def _pending(
-    asked: Iterable[Asked], objects: Objects, policy: Policy, claims: Claimants, near: Mapping[str, Near]
+    pods: _Parted, objects: Objects, policy: Policy, claims: Claimants, near: Mapping[str, Near]
 ) -> tuple[list[PodDemand], list[Finding]]:
-    live = [a for a in asked if not a.pod.is_finished]
-    gangs = gang_sizes(((a.pod, a.wants_gpu) for a in live), objects.pod_groups, objects.leader_worker_sets)
+    ganged = ((a.pod, a.wants_gpu) for a in pods.living if gang_key(a.pod))
+    gangs = gang_sizes(ganged, objects.pod_groups, objects.leader_worker_sets)
     pending: list[PodDemand] = []
     findings: list[Finding] = []
-    for a in live:
-        if not waits(a.pod):
-            continue
+    for a in pods.waiting:
         gang = gangs.get(gang_key(a.pod))
         by = near.get(a.pod.metadata.uid or a.pod.name)
         outcome = demand_of(a, objects, claims, gang, require_label=policy.require_label, near=by)
@@ -187,23 +224,18 @@ def _pending(
 
 
 def _nodes(
-    asked: Iterable[Asked],
+    pods: _Parted,
     nodes: Iterable[KubeNode],
     objects: Objects,
     policy: Policy,
     claims: Claimants,
     on_nodes: Mapping[str, "OnNode"],
 ) -> tuple[list[Node], list[Finding]]:
-    live: dict[str, list[Asked]] = defaultdict(list)
-    finished: dict[str, list[Asked]] = defaultdict(list)
-    for a in asked:
-        if a.pod.node:
-            (finished if a.pod.is_finished else live)[a.pod.node].append(a)
     found: list[Node] = []
     findings: list[Finding] = []
     for node in nodes:
         name = node.metadata.name
-        onboard = Onboard(live[name], finished[name])
+        onboard = Onboard(pods.on_node[name], pods.done_on_node[name])
         try:
             fact = node_of(node, onboard, policy, objects, claims, on_nodes.get(name))
         except Unreadable as problem:

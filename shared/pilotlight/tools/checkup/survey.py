@@ -120,7 +120,9 @@ def survey(source: Source, api: Api, policy: Policy, rights: Iterable[Right], no
 
 def _wants_gpus(pod: Pod) -> bool:
     """By a resource, or by a claim of devices."""
-    return bool(pod.spec.resource_claims) or any(name.startswith("nvidia.com/") for name in resource_names(pod.spec))
+    containers = (*pod.spec.containers, *pod.spec.init_containers)
+    names = resource_names(containers)
+    return bool(pod.spec.resource_claims) or any(name.startswith("nvidia.com/") for name in names)
 
 
 def _is_a_name(pattern: str) -> bool:

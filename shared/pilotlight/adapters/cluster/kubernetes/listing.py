@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
-import msgspec
+from msgspec.structs import force_setattr as put
 
 from pilotlight.adapters.cluster.kubernetes import transport
 from pilotlight.adapters.cluster.kubernetes.transport import Api, Decodes, Expired, TooLarge
 from pilotlight.codec.kubernetes.pages import ListOf
 from pilotlight.codec.kubernetes.pods.requests import RESIZE
-from pilotlight.codec.kubernetes.typed_objects import Pod, PodSpec
+from pilotlight.codec.kubernetes.typed_objects import Pod
 from pilotlight.facts.workload import Finding
 
 T = TypeVar("T")
@@ -127,25 +127,26 @@ def pod_path(namespace: str, name: str) -> str:
 class SharedTemplates:
     """Pods of one owner are alike: what its template gives to all of them is kept once, whatever their number.
 
-    Of a pod on a node its conditions go too, but that of a resize: they only tell why a pod waits.
+    What differs, as tolerations of homes do, is kept apart. Of a pod on a node its conditions go too, but that of a
+    resize: they only tell why a pod waits. The pods come from their page, and nobody else has them yet.
     """
 
     def __init__(self) -> None:
-        self._seen: dict[tuple[str, str, str], PodSpec] = {}
+        self._seen: dict[tuple[str, str, str], Pod] = {}
 
     def __call__(self, pod: Pod) -> Pod:
         """The same pod, in less room."""
-        spec, status, owner = pod.spec, pod.status, pod.metadata.owner
-        if spec.node_name:
-            kept = tuple(c for c in status.conditions if c.type == RESIZE)
-            status = msgspec.structs.replace(status, conditions=kept)
-        if owner is not None:
-            like = self._seen.setdefault((pod.metadata.namespace, owner.kind, owner.name), spec)
-            if like is not spec:
-                alike = {name: kept for name in _SHARED if (kept := getattr(like, name)) == getattr(spec, name)}
-                spec = msgspec.structs.replace(spec, **alike)
-        return msgspec.structs.replace(pod, spec=spec, status=status)
-
-
-_SHARED = ("containers", "tolerations")
-"""Parts of a spec that pods of one template have alike; one that differs, as tolerations of homes do, is kept apart."""
+        meta, spec, status, owner = pod.metadata, pod.spec, pod.status, pod.metadata.owner
+        if spec.node_name and status.conditions:
+            put(status, "conditions", tuple([c for c in status.conditions if c.type == RESIZE]))
+        if owner is None:
+            return pod
+        like = self._seen.setdefault((meta.namespace, owner.kind, owner.name), pod)
+        if like is not pod:
+            if like.spec.containers == spec.containers:
+                put(spec, "containers", like.spec.containers)
+            if like.spec.tolerations == spec.tolerations:
+                put(spec, "tolerations", like.spec.tolerations)
+            if like.metadata.labels == meta.labels:
+                put(meta, "labels", like.metadata.labels)
+        return pod

@@ -52,12 +52,13 @@ from pilotlight.codec.kubernetes.nodes.autoscaler_evidence import (
     scaler_of_lease,
     scaler_of_status,
 )
-from pilotlight.codec.kubernetes.nodes.nodes import is_gpu_node, plugins_of
+from pilotlight.codec.kubernetes.nodes.node_room import plugins_of
+from pilotlight.codec.kubernetes.nodes.nodes import is_gpu_node
 from pilotlight.codec.kubernetes.pages import listing
 from pilotlight.codec.kubernetes.pods.near import keeps_away, uses_near
 from pilotlight.codec.kubernetes.pods.pod_groups import OF_KAI, gang_key, in_set
 from pilotlight.codec.kubernetes.pods.pods import waits
-from pilotlight.codec.kubernetes.pods.requests import IMPLICIT, read_request, resource_names
+from pilotlight.codec.kubernetes.pods.requests import claims_devices, read_request
 from pilotlight.codec.kubernetes.pods.volumes import claims_of, of_one_pod
 from pilotlight.codec.kubernetes.typed_objects import KubeNode, Metadata, Pod, PodSpec
 from pilotlight.errors import Forbidden
@@ -282,8 +283,8 @@ class Reads(Lists):
     def _devices(self, specs: Sequence[PodSpec], nodes: Sequence[KubeNode]) -> "Devices | None":
         """Devices that drivers publish and pods claim; None where nothing claims and every ready node has a device
         plugin's."""
-        claiming = any(spec.resource_claims or any(IMPLICIT in name for name in resource_names(spec)) for spec in specs)
-        ours = (node for node in nodes if is_gpu_node(node, self._policy) and not plugins_of(node))
+        claiming = claims_devices(specs)
+        ours = (node for node in nodes if not plugins_of(node) and is_gpu_node(node, self._policy))
         bare = any(c.type == "Ready" and c.status == "True" for node in ours for c in node.status.conditions)
         if not (claiming or bare) or time.monotonic() < self._ask_devices_at:
             return None

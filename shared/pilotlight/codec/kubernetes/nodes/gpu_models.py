@@ -5,6 +5,7 @@ Sources: NVIDIA GPU feature discovery, Karpenter, GKE, EKS, AKS and Civo node la
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import CapacityType
@@ -37,14 +38,21 @@ _MODEL = re.compile(r"^[A-Z]{1,3}\d+[A-Z]{0,2}(?=$|[-_ ])", re.IGNORECASE)
 
 def pool_label(node_labels: Mapping[str, str]) -> str:
     """The name of a node's pool as its labels give it, ours first, or empty."""
-    return next((node_labels[name] for name in POOL_LABELS if node_labels.get(name)), "")
+    for name in POOL_LABELS:
+        if found := node_labels.get(name):
+            return found
+    return ""
 
 
 def capacity_type(node_labels: Mapping[str, str]) -> CapacityType | None:
     """How a node is paid for, or None where no label says."""
-    return next((kind for (name, value), kind in _CAPACITY.items() if node_labels.get(name) == value), None)
+    for (name, value), kind in _CAPACITY.items():
+        if node_labels.get(name) == value:
+            return kind
+    return None
 
 
+@lru_cache(maxsize=256)
 def gpu_model(product: str) -> str:
     """A product label as the catalogue names models: "NVIDIA-A100-SXM4-40GB" is "A100", "Tesla-T4" is "T4".
 

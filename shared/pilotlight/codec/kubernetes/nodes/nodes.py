@@ -4,29 +4,27 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from decimal import Decimal
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from pilotlight.codec.kubernetes import bounds
 from pilotlight.codec.kubernetes.bounds import Unreadable, whole_name
 from pilotlight.codec.kubernetes.companions import Objects
 from pilotlight.codec.kubernetes.nodes.gpu_models import capacity_type, cloud_of, gpu_model, instance_id, pool_label
+from pilotlight.codec.kubernetes.nodes.node_room import NodeRoom, free_room, room_of
 from pilotlight.codec.kubernetes.pods.claimants import Claimants
 from pilotlight.codec.kubernetes.pods.eviction_blocks import blocks_drain
-from pilotlight.codec.kubernetes.pods.near import host_ports
 from pilotlight.codec.kubernetes.pods.pods import bound_pod, image_name, is_daemon
-from pilotlight.codec.kubernetes.pods.requests import UNREAD, Asked, Request, other_resources, read_amounts, whole_units
+from pilotlight.codec.kubernetes.pods.requests import Asked, other_resources
 from pilotlight.codec.kubernetes.pods.volumes import attach_limits, attached_volumes
 from pilotlight.codec.kubernetes.typed_objects import Condition, ImageThere, KubeNode, Pod
 from pilotlight.facts import labels
-from pilotlight.facts.capacity import Node, Resources
+from pilotlight.facts.capacity import Node
 from pilotlight.facts.fit.claimed_devices import DeviceKind
 from pilotlight.facts.interruption.notice_kinds import CONDITIONS, SHUTDOWN, SHUTTING_DOWN
 from pilotlight.facts.money.gates import GATE
 from pilotlight.facts.nodes.gpu_faults import OF_PROGRAMS, WHERE_FALSE, WHERE_TRUE
 from pilotlight.facts.policy import Policy
-from pilotlight.facts.workload import WHOLE_DEVICES, GpuRequest, is_gpu, part_of_gpu
+from pilotlight.facts.workload import GpuRequest, is_gpu, part_of_gpu
 from pilotlight.units import MILLI_PER_GPU
 
 if TYPE_CHECKING:
@@ -47,7 +45,7 @@ def node_of(
 
     A node of a known pool whose GPUs are not allocatable yet is one too, and not ready. Raises Unreadable.
     """
-    meta, room, by_claim = node.metadata, _room(node), _by_claim(on)
+    meta, room, by_claim = node.metadata, room_of(node), _by_claim(on)
     if not _has_gpus(meta.labels, room, policy) and not any(is_gpu(kind.resource) for kind in by_claim.kinds):
         return None
     pool = pool_of(meta.labels, policy)
@@ -69,7 +67,7 @@ def node_of(
         resource=gpus.resource,
         slices=gpus.slices,
         kinds=by_claim.kinds,
-        free=_free(room, onboard.live, (*_attachable(limits, onboard, objects), *by_claim.free)),
+        free=free_room(room, onboard.live, (*_attachable(limits, onboard, objects), *by_claim.free)),
         attachable=limits,
         labels={**meta.labels, labels.NODE_NAME: meta.name, **({labels.GPU_MODEL: model} if model else {})},
         taints=tuple(taint for taint in node.spec.taints if taint.key != labels.HOME),
@@ -83,7 +81,7 @@ def node_of(
         idle_since=_idle_since(onboard, ready_since),
         gpu_model=whole_name(model),
         ready_since=ready_since,
-        room=_free(room, (), (*sorted(limits.items()), *by_claim.others)),
+        room=free_room(room, (), (*sorted(limits.items()), *by_claim.others)),
         home=_home(node),
         conditions=_conditions(node),
         sick=next(filter(None, map(_ill, node.status.conditions)), ""),
@@ -98,17 +96,6 @@ def _images(there: Sequence[ImageThere]) -> tuple[str, ...]:
 
 MOST_IMAGES, MOST_NAMES = 64, 4
 """So many images of a node are read, and so many names of each."""
-
-
-def _room(node: KubeNode) -> Request:
-    """Room of a node, at most what any node has: it sells no more than there can be. Raises Unreadable."""
-    if node.unread:
-        raise Unreadable(UNREAD, f"the node cannot be read: {node.unread}; mend it")
-    room = read_amounts(node.status.allocatable, f"Node {node.metadata.name}: status.allocatable")
-    return {
-        name: min(amount, Decimal(int((bounds.CORES if name == "cpu" else bounds.AMOUNT).most)))
-        for name, amount in room.items()
-    }
 
 
 class _ByClaim(NamedTuple):
@@ -138,15 +125,6 @@ def _by_claim(on: "OnNode | None") -> _ByClaim:
         free=tuple((name, free) for name, _, free in others),
         others=tuple((name, count) for name, count, _ in others),
     )
-
-
-def plugins_of(node: KubeNode) -> frozenset[str]:
-    """The GPU resources that a device plugin offers on a node."""
-    try:
-        room = read_amounts(node.status.allocatable, "status.allocatable")
-    except Unreadable:
-        return frozenset()
-    return frozenset(name for name, amount in room.items() if amount and is_gpu(name))
 
 
 def _conditions(node: KubeNode) -> tuple[str, ...]:
@@ -184,14 +162,13 @@ def is_closed(node: KubeNode) -> bool:
 def is_gpu_node(node: KubeNode, policy: Policy) -> bool:
     """True where a node matters: ``node_of`` makes a fact of it, or cannot read it."""
     try:
-        room = read_amounts(node.status.allocatable, "status.allocatable")
+        return _has_gpus(node.metadata.labels, room_of(node), policy)
     except Unreadable:
         return True
-    return bool(node.unread) or _has_gpus(node.metadata.labels, room, policy)
 
 
-def _has_gpus(node_labels: Mapping[str, str], room: Request, policy: Policy) -> bool:
-    return any(_devices(room)[1:]) or pool_of(node_labels, policy) in policy.pools or labels.GPU_PRODUCT in node_labels
+def _has_gpus(node_labels: Mapping[str, str], room: NodeRoom, policy: Policy) -> bool:
+    return room.has_gpus or pool_of(node_labels, policy) in policy.pools or labels.GPU_PRODUCT in node_labels
 
 
 def pool_of(node_labels: Mapping[str, str], policy: Policy) -> str:
@@ -220,15 +197,6 @@ NOT_READY = "node.kubernetes.io/not-ready"
 """The key of a taint that Kubernetes puts on a node that is not Ready, and takes off a moment after it is."""
 MOST_SAID = 160
 """Characters of what a condition says."""
-
-
-def _devices(room: Request) -> tuple[str, int, dict[str, int]]:
-    """Whole GPUs under the resource name that has the most, and all other GPU resources by name."""
-    whole = {name: int(room.get(name, 0)) for name in WHOLE_DEVICES}
-    own = max(WHOLE_DEVICES, key=whole.__getitem__)
-    most = int(bounds.DEVICES.most)
-    slices = {n: min(int(a), most) for n, a in room.items() if a >= 1 and n != own and is_gpu(n)}
-    return own, min(whole[own], most), slices
 
 
 def _ready_since(node: KubeNode) -> datetime | None:
@@ -262,13 +230,12 @@ class _Gpus(NamedTuple):
     slices: dict[str, int]
 
 
-def _gpus(room: Request, onboard: Onboard, by_claim: _ByClaim) -> _Gpus:
-    resource, count, slices = _devices(room)
+def _gpus(room: NodeRoom, onboard: Onboard, by_claim: _ByClaim) -> _Gpus:
     holding = [a for a in onboard.live if a.holds_gpu]
     return _Gpus(
-        resource=resource if count else by_claim.resource or resource,
-        devices=_free_devices(resource, count, holding) or by_claim.devices,
-        slices={**_free_slices(slices, holding), **by_claim.slices},
+        resource=room.resource if room.whole else by_claim.resource or room.resource,
+        devices=_free_devices(room.resource, room.whole, holding) or by_claim.devices,
+        slices={**_free_slices(room.slices, holding), **by_claim.slices},
     )
 
 
@@ -277,10 +244,16 @@ def _free_devices(resource: str, count: int, holding: Sequence[Asked]) -> tuple[
 
     Which device a pod holds is not in the API: this packing is the best that can be true.
     """
-    requests = [gpu for a in holding if (gpu := _held(a, resource, count)).resource == resource]
-    whole = min(count, sum(gpu.count for gpu in requests if gpu.milli == MILLI_PER_GPU))
+    used, parts = 0, list[int]()
+    for asked in holding:
+        gpu = _held(asked, resource, count)
+        if gpu.resource == resource and gpu.milli == MILLI_PER_GPU:
+            used += gpu.count
+        elif gpu.resource == resource and gpu.milli < MILLI_PER_GPU:
+            parts.append(gpu.milli)
+    whole = min(count, used)
     free = [0] * whole + [MILLI_PER_GPU] * (count - whole)
-    for part in sorted((gpu.milli for gpu in requests if gpu.milli < MILLI_PER_GPU), reverse=True):
+    for part in sorted(parts, reverse=True):
         fitting = [room for room in free if room >= part]
         if fitting:
             free[free.index(min(fitting))] -= part
@@ -293,6 +266,8 @@ def _held(asked: Asked, resource: str, count: int) -> GpuRequest:
 
 
 def _free_slices(slices: Mapping[str, int], holding: Sequence[Asked]) -> dict[str, int]:
+    if not slices:
+        return {}
     used = Counter[str]()
     for asked in holding:
         if asked.gpu:
@@ -304,22 +279,3 @@ def _attachable(limits: Mapping[str, int], onboard: Onboard, objects: Objects) -
     """Number of volumes more that it takes, by driver."""
     used = attached_volumes((a.pod for a in onboard.live), objects) if limits else {}
     return tuple((name, max(0, count - used.get(name, 0))) for name, count in sorted(limits.items()))
-
-
-def _free(room: Request, live: Sequence[Asked], attachable: tuple[tuple[str, int], ...]) -> Resources:
-    requests = [a.request for a in live]
-
-    def left(name: str, scale: int = 1, default: int = 0) -> int:
-        if name not in room:
-            return default
-        taken = sum((r.get(name, Decimal(0)) for r in requests), Decimal(0))
-        return max(0, int(room[name] * scale) - whole_units(taken, scale))
-
-    return Resources(
-        cpu_milli=left("cpu", 1000),
-        memory=left("memory"),
-        ephemeral=left("ephemeral-storage", default=Resources().ephemeral),
-        pods=max(0, int(room.get("pods", Decimal(110))) - len(requests)),
-        other=(*((name, left(name)) for name, _ in other_resources(room, None) if not is_gpu(name)), *attachable),
-        ports=tuple(sorted({port for a in live for port in host_ports(a.pod)})),
-    )

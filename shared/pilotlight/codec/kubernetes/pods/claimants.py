@@ -20,19 +20,22 @@ class Claimants:
     def __init__(self, policy: Policy, classify: Classifier, namespaces: Mapping[str, Namespace] = _NO_SPACES) -> None:
         self._policy, self._classify, self._namespaces = policy, classify, namespaces
         self._found: dict[str, tuple[Pod, Settled]] = {}
-        self._alike: dict[Hashable, tuple[Pod, Settled]] = {}  # With the first pod, whose containers are told by id.
+        self._alike: dict[Hashable, tuple[Asked, Settled]] = {}  # With the first pod, whose parts are told by id.
 
     def settle(self, asked: Asked) -> Settled:
-        """A pod's claims as they count; of pods of one template, whose containers are kept once, settled once."""
+        """A pod's claims as they count; of pods of one template, whose parts are kept once, settled once."""
         pod, meta = asked.pod, asked.pod.metadata
-        kind = meta.owner.kind if meta.owner else ""
-        said = (kind, meta.annotations.get(labels.WORKLOAD_CLASS[0]), *meta.labels.items())
+        owner = meta.owner
+        said = (owner.kind if owner else "", meta.annotations.get(labels.WORKLOAD_CLASS[0]), id(meta.labels))
         gpus = asked.gpu.count if asked.gpu else 0
-        alike = (id(pod.spec.containers), meta.namespace, pod.spec.priority, gpus, asked.request.get("memory"), said)
+        alike = (id(pod.spec.containers), meta.namespace, pod.spec.priority, gpus, id(asked.request), said)
         known = self._alike.get(alike)
         if known is None:
-            known = self._alike[alike] = pod, self._settled(pod, traits_of(asked))
-        self._found[pod.name] = pod, known[1]
+            known = self._alike[alike] = asked, self._settled(pod, traits_of(asked))
+        if known[1].refused:
+            self._found[pod.name] = pod, known[1]
+        elif self._found:
+            self._found.pop(pod.name, None)
         return known[1]
 
     def _settled(self, pod: Pod, traits: PodTraits) -> Settled:

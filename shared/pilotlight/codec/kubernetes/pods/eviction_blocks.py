@@ -27,7 +27,10 @@ def blocks_drain(pod: Pod, objects: Objects) -> str:
 
 
 def _has_local_storage(pod: Pod) -> bool:
-    return any(v.host_path is not None or (v.empty_dir and v.empty_dir.medium != "Memory") for v in pod.spec.volumes)
+    for volume in pod.spec.volumes:
+        if volume.host_path is not None or (volume.empty_dir and volume.empty_dir.medium != "Memory"):
+            return True
+    return False
 
 
 def _exhausted_budget(pod: Pod, objects: Objects) -> str:

@@ -82,14 +82,15 @@ def keeps_away(pod: Pod) -> bool:
 
 def host_ports(pod: Pod) -> tuple[str, ...]:
     """The ports of its node that a pod takes, as in ``Near``; its sidecars' too."""
-    containers = (*pod.spec.containers, *(c for c in pod.spec.init_containers if c.restart_policy == "Always"))
-    found = {
-        f"{port.protocol or 'TCP'}/{number}" + (f"/{port.host_ip}" if port.host_ip not in ("", "0.0.0.0") else "")
-        for container in containers
-        for port in container.ports
-        if (number := port.host_port or (port.container_port if pod.spec.host_network else 0))
-    }
-    return tuple(sorted(found))
+    spec = pod.spec
+    sidecars = [c for c in spec.init_containers if c.restart_policy == "Always"] if spec.init_containers else ()
+    found: set[str] = set()
+    for container in (*spec.containers, *sidecars):
+        for port in container.ports:
+            if number := port.host_port or (port.container_port if spec.host_network else 0):
+                host = f"/{port.host_ip}" if port.host_ip not in ("", "0.0.0.0") else ""
+                found.add(f"{port.protocol or 'TCP'}/{number}{host}")
+    return tuple(sorted(found)) if found else ()
 
 
 def crowded_namespaces(pods: Iterable[Pod]) -> frozenset[str]:

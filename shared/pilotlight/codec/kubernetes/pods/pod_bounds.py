@@ -10,6 +10,7 @@ from pilotlight.facts import labels
 from pilotlight.units import Seconds, quantity
 
 _SECONDS = ((labels.CHECKPOINT_S, bounds.CHECKPOINT_EVERY), (labels.CHECKPOINT_TAKES_S, bounds.CHECKPOINT_TAKES))
+_NAMES = frozenset(dict(_SECONDS))
 
 
 def grace_s(spec: PodSpec) -> Seconds:
@@ -23,6 +24,8 @@ def grace_s(spec: PodSpec) -> Seconds:
 def run_s(spec: PodSpec) -> Seconds:
     """Seconds that a pod may run, 0 where nothing limits it; a limit of more than a year is one of a year."""
     limit = spec.active_deadline_seconds
+    if not limit:
+        return 0.0
     return max(0.0, min(limit, bounds.RUN.most)) if limit == limit else 0.0
 
 
@@ -88,6 +91,8 @@ def refuse(pod: Pod) -> None:
 
 def told_of(pod: Pod) -> list[str]:
     """Texts on fields of a running pod that are beyond their bounds, and the values that count instead."""
+    if bounds.GRACE.takes(pod.spec.termination_grace_period_seconds) and _NAMES.isdisjoint(pod.metadata.annotations):
+        return []
     wrong = [f"{text}; until then its stop is planned as if it said nothing" for text in _told(pod)]
     for name, _ in _SECONDS:
         try:

@@ -23,7 +23,7 @@ from pilotlight.codec.kubernetes.pods.requests import (
 )
 from pilotlight.codec.kubernetes.pods.volumes import attached_volumes, reach_of
 from pilotlight.codec.kubernetes.times import in_range
-from pilotlight.codec.kubernetes.typed_objects import Container, Pod, WireToleration
+from pilotlight.codec.kubernetes.typed_objects import Container, OwnerReference, Pod, WireToleration
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import BoundPod, Daemon
 from pilotlight.facts.labels import CHECKPOINT_S, CHECKPOINT_TAKES_S
@@ -41,9 +41,10 @@ from pilotlight.facts.workload import (
     shape,
 )
 
-MIRROR = "kubernetes.io/config.mirror"
+MIRROR, DAEMONS = "kubernetes.io/config.mirror", "DaemonSet"
 DEFAULT_SCHEDULER = ("", "default-scheduler")
 """Names under which pods leave themselves to the cluster's own scheduler."""
+_OF_CHECKPOINTS = frozenset((CHECKPOINT_S, CHECKPOINT_TAKES_S, labels.CHECKPOINTED_AT))
 ANY_MODEL: Terms = ((Requirement(key=labels.GPU_MODEL, operator="Exists"),),)
 """The annotation's "any": every model will do, as long as the node has one."""
 
@@ -56,7 +57,7 @@ def waits(pod: Pod) -> bool:
 def is_daemon(pod: Pod) -> bool:
     """True where a DaemonSet made it: every node has one of its kind."""
     owner = pod.metadata.owner
-    return owner is not None and owner.kind == "DaemonSet"
+    return owner is not None and owner.kind == DAEMONS
 
 
 def is_mirror(pod: Pod) -> bool:
@@ -139,7 +140,7 @@ def _demand(
         said=_said(pod),
         scheduler=pod.spec.scheduler_name if pod.spec.scheduler_name not in DEFAULT_SCHEDULER else "",
         refused=said.refused,
-        owner=_owner(pod),
+        owner=_owner(meta.owner),
         image=_image(asked),
         shape=shape(
             gpu=gpu or NO_GPU,
@@ -230,25 +231,25 @@ _DAEMONS_BEAR = tuple(
 
 def bound_pod(asked: Asked, objects: Objects, claims: Claimants, blocks: str, *, elsewhere: bool = False) -> BoundPod:
     """A pod on a node. ``elsewhere`` reads what it would need on another one too."""
-    pod = asked.pod
+    pod, meta, owner = asked.pod, asked.pod.metadata, asked.pod.metadata.owner
     gpu = asked.gpu or (GpuRequest(count=1) if asked.holds_gpu else None)
     said = claims.settle(asked) if gpu else None
     timed = _names_deadline(pod)
-    every, takes, last = _checkpoints(pod.metadata.annotations) if gpu else (0.0, 0.0, None)
+    every, takes, last = _checkpoints(meta.annotations) if gpu else (0.0, 0.0, None)
     return BoundPod(
-        uid=pod.metadata.uid or pod.name,
-        namespace=pod.metadata.namespace,
-        name=pod.metadata.name,
-        owner=_owner(pod) if gpu else "",
+        uid=meta.uid or pod.name,
+        namespace=meta.namespace,
+        name=meta.name,
+        owner=_owner(owner) if gpu else "",
         gpu=gpu,
-        daemonset=is_daemon(pod) or is_mirror(pod),
+        daemonset=(owner is not None and owner.kind == DAEMONS) or is_mirror(pod),
         blocks=blocks,
         workload_class=said.workload_class if said else "",
         team=said.team if said else "",
         gang=gang_key(pod) if gpu else "",
         max_run_s=pod_bounds.run_s(pod.spec),
         grace_s=pod_bounds.grace_s(pod.spec),
-        created_at=pod.metadata.creation_timestamp,
+        created_at=meta.creation_timestamp,
         started_at=pod.status.start_time,
         works_since=_works_since(pod, timed=timed),
         image=_image(asked),
@@ -260,26 +261,32 @@ def bound_pod(asked: Asked, objects: Objects, claims: Claimants, blocks: str, *,
     )
 
 
-def _owner(pod: Pod) -> str:
-    owner = pod.metadata.owner
+def _owner(owner: OwnerReference | None) -> str:
     return whole_name(f"{owner.kind}/{owner.name}") if owner else ""
 
 
 def _works_since(pod: Pod, *, timed: bool) -> datetime | None:
     """Since when all of its containers run; None while one does not: pulling images is no work."""
-    began = [each.state.running.started_at if each.state.running else None for each in pod.status.container_statuses]
-    if not began:
-        return pod.status.start_time if timed else None
-    known = [at for at in began if at is not None and in_range(at)]
-    return max(known) if len(known) == len(began) else None
+    last: datetime | None = None
+    for each in pod.status.container_statuses:
+        at = each.state.running.started_at if each.state.running else None
+        if at is None or not in_range(at):
+            return None
+        last = at if last is None or at > last else last
+    return last or (pod.status.start_time if timed and not pod.status.container_statuses else None)
 
 
 def _image(asked: Asked) -> str:
     """Image of the first container that asks for GPUs, else of the first; empty where none does, or one began again."""
-    every: Sequence[Container] = asked.pod.spec.containers if asked.holds_gpu and not asked.pod.status.restarted else ()
+    if not asked.holds_gpu or asked.pod.status.restarted:
+        return ""
+    every: Sequence[Container] = asked.pod.spec.containers
     if len(every) > 1:
         every = sorted(every, key=lambda c: not any(map(is_gpu, (*c.resources.limits, *c.resources.requests))))
-    return next((image_name(c.image) for c in every if c.image), "")
+    for container in every:
+        if container.image:
+            return image_name(container.image)
+    return ""
 
 
 @lru_cache(maxsize=8192)
@@ -313,6 +320,8 @@ def _models(annotations: Mapping[str, str]) -> tuple[str, ...]:
 
 def _checkpoints(annotations: Mapping[str, str]) -> tuple[float, float, datetime | None]:
     """Seconds between checkpoints, what one takes when asked for, and the last; a running pod's wrong ones are none."""
+    if _OF_CHECKPOINTS.isdisjoint(annotations):
+        return 0, 0, None
     every, takes = (pod_bounds.safe_seconds(annotations, name) for name in (CHECKPOINT_S, CHECKPOINT_TAKES_S))
     said = annotations.get(labels.CHECKPOINTED_AT)
     try:

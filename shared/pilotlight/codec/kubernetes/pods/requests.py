@@ -6,7 +6,7 @@ Limits stand in for absent requests. A container that is resized where it runs t
 what it has; where its node cannot do it, what it has. Pod-level requests replace the sum of the containers.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple
@@ -77,6 +77,28 @@ def read_request(pod: Pod) -> Asked:
         return Asked(pod, request, gpu_request(request, share))
     except Unreadable as problem:
         return Asked(pod, request, None, problem)
+
+
+class Requests:
+    """Requests of the pods of one look: of those that have their containers in one object, read once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, str | None], Asked] = {}
+
+    def read(self, pod: Pod) -> Asked:
+        """As ``read_request`` reads it."""
+        spec, request = pod.spec, pod.spec.resources
+        if spec.init_containers or spec.overhead or request.limits or request.requests or pod.unread:
+            return read_request(pod)
+        for status in pod.status.container_statuses:
+            if status.resources is not None:
+                return read_request(pod)
+        of = id(spec.containers), pod.metadata.annotations.get(labels.GPU_SHARE)
+        like = self._known.get(of)
+        if like is None:
+            like = self._known[of] = read_request(pod)
+            return like
+        return Asked(pod, like.request, like.gpu, like.problem)
 
 
 def effective_request(spec: PodSpec, held: Mapping[str, Request] = NOTHING_HELD, *, stuck: bool = False) -> Request:
@@ -165,10 +187,21 @@ def _held(pod: Pod) -> Mapping[str, Request]:
     }
 
 
-def resource_names(spec: PodSpec) -> set[str]:
-    """The names of all resources that a pod's containers speak of."""
-    lists = [c.resources for c in (*spec.containers, *spec.init_containers)]
-    return {name for each in lists for name in (*each.requests, *each.limits)}
+def resource_names(containers: Iterable[Container]) -> set[str]:
+    """The names of all resources that containers speak of."""
+    return {name for c in containers for name in (*c.resources.requests, *c.resources.limits)}
+
+
+def claims_devices(specs: Iterable[PodSpec]) -> bool:
+    """True where a pod asks for devices by claim, or by the name of a class of them."""
+    seen: dict[int, tuple[Container, ...]] = {}
+    for spec in specs:
+        if spec.resource_claims:
+            return True
+        seen[id(spec.containers)] = spec.containers
+        if spec.init_containers:
+            seen[id(spec.init_containers)] = spec.init_containers
+    return any(IMPLICIT in name for containers in seen.values() for name in resource_names(containers))
 
 
 def gpu_request(request: Request, share: str | None = None) -> GpuRequest | None:
