@@ -4,11 +4,24 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pilotlight.adapters.bills.focus_columns import NAMES, Columns, quote_name, tag_keys_query, tags_of_list
+from pilotlight.adapters.bills.focus_columns import (
+    POOL_TAGS,
+    TEAM_TAGS,
+    Columns,
+    own_name,
+    quote_name,
+    tag_keys_query,
+    tag_names,
+    tag_value,
+    tags_of_list,
+)
 from pilotlight.adapters.bills.focus_query import VERSION
 
 if TYPE_CHECKING:
     import duckdb
+
+SAMPLED_ROWS = 100_000
+"""So many lines are looked at for how many texts of tags there are; of more texts each is read by its line."""
 
 
 def open_export(db: "duckdb.DuckDBPyConnection", versions: Sequence[Sequence[Path]]) -> Columns:
@@ -25,6 +38,8 @@ def open_export(db: "duckdb.DuckDBPyConnection", versions: Sequence[Sequence[Pat
     db.execute(f"CREATE OR REPLACE VIEW export AS {' UNION ALL BY NAME '.join(f'FROM {name}' for name in tables)}")
     relation = db.table("export")
     columns = Columns((name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True))
+    if packed and not plain:
+        columns.same = _same(db, packed, columns)
     if several:
         db.execute("CREATE TEMP TABLE versions (file VARCHAR, n INTEGER)")
         rows = [[str(file), n] for n, version in enumerate(versions) for file in version]
@@ -43,11 +58,55 @@ def with_missing(db: "duckdb.DuckDBPyConnection", columns: Columns, missing: Seq
     return Columns(columns | dict.fromkeys(missing, "VARCHAR"))
 
 
-def with_tags(db: "duckdb.DuckDBPyConnection", columns: Columns) -> Columns:
-    """The columns that know which keys their tags have."""
-    if asked := tag_keys_query(columns):
-        columns.tags = frozenset(key for (key,) in db.execute(asked).fetchall())
+def with_tags(db: "duckdb.DuckDBPyConnection", columns: Columns, keys: Sequence[str] = ()) -> Columns:
+    """The columns that know which keys their tags have. Where few texts of tags are there each is read once, and not
+    once a line: ``keys`` are wanted beside those of teams and pools."""
+    if not (asked := tag_keys_query(columns)):
+        return columns
+    few = columns["Tags"] in ("VARCHAR", "JSON") and _few_texts(db)
+    columns.tags = frozenset(key for (key,) in db.execute(f"{asked} {'tagged' if few else 'export'}").fetchall())
+    names = [name for name in tag_names([*TEAM_TAGS, *POOL_TAGS, *keys]) if name in columns.tags]
+    if few and names:
+        values = {name: tag_value(columns, name) for name in names}
+        columns.told = {name: f"tag {n}" for n, name in enumerate(values)}
+        told = ", ".join(f"{value} AS {quote_name(columns.told[name])}" for name, value in values.items())
+        db.execute(f'CREATE OR REPLACE TEMP TABLE tags AS SELECT "Tags" AS text, {told} FROM tagged')
+        db.execute("ALTER VIEW export RENAME TO untold")
+        db.execute(
+            'CREATE VIEW export AS SELECT untold.*, tags.* EXCLUDE text FROM untold LEFT JOIN tags ON "Tags" = text'
+        )
     return columns
+
+
+def _few_texts(db: "duckdb.DuckDBPyConnection") -> bool:
+    """Whether tags are the same few texts again and again: then these are in the table ``tagged``."""
+    import duckdb
+
+    sample = f'SELECT count("Tags"), count(DISTINCT "Tags") FROM (SELECT "Tags" FROM export LIMIT {SAMPLED_ROWS})'
+    rows, texts = db.execute(sample).fetchall()[0]
+    if texts * 4 > rows:
+        return False
+    try:
+        db.execute('CREATE OR REPLACE TEMP TABLE tagged AS SELECT DISTINCT "Tags" FROM export WHERE "Tags" IS NOT NULL')
+    except duckdb.OutOfMemoryException:
+        return False
+    return bool(db.execute(f"SELECT count(*) <= {SAMPLED_ROWS} FROM tagged").fetchall()[0][0])
+
+
+def _same(db: "duckdb.DuckDBPyConnection", files: Sequence[str], columns: Columns) -> dict[str, str]:
+    """Texts that columns have in every line of Parquet files, as their statistics say."""
+    asked = """SELECT path_in_schema, any_value(stats_min_value), sum(stats_null_count) = sum(row_group_num_rows)
+        FROM parquet_metadata($files) GROUP BY path_in_schema
+        HAVING sum(row_group_num_rows) = (SELECT sum(num_rows) FROM parquet_file_metadata($files))
+            AND (sum(stats_null_count) = sum(row_group_num_rows) OR (sum(stats_null_count) = 0
+            AND count(stats_min_value) = count(*) AND count(stats_max_value) = count(*)
+            AND min(stats_min_value) = max(stats_max_value) AND max(stats_min_value) = min(stats_max_value)))"""
+    found = {}
+    for path, text, nothing in db.execute(asked, {"files": list(files)}).fetchall():
+        name = own_name(path)
+        if columns.get(name) == "VARCHAR" and name != "Tags":
+            found[name] = "NULL" if nothing else "'{}'".format(text.replace("'", "''"))
+    return found
 
 
 def _view(
@@ -56,7 +115,7 @@ def _view(
     """Make a view with FOCUS's own names; ``as_text`` with tags as a CSV has them, to stand beside one."""
     asked = []
     for column, kind in zip(rows.columns, map(str, rows.types), strict=True):
-        own = NAMES.get(column.replace("_", "").lower(), column)
+        own = own_name(column)
         value = quote_name(column)
         if own == "Tags" and kind == "VARCHAR":
             value = tags_of_list(value)
