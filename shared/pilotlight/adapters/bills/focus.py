@@ -276,6 +276,8 @@ def _current(
 
 def _once(listing: BillListing, name: str, files: Sequence[Path], read: Sequence[BillFile]) -> dict[str, Path]:
     """Files by what is in them, without those that their version has already."""
+    if len(listing.names) == 1:  # Nothing stands beside it.
+        return {listing.word: files[0]}
     beside = listing.version_of(name)
     seen = {digest for one in read if one.name in beside for digest in one.digests}
     return {digest: file for file in reversed(files) if (digest := digest_of(file)) not in seen}

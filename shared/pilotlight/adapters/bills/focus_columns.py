@@ -80,7 +80,7 @@ def moment_of(columns: Columns, name: str) -> str:
         whole = f"regexp_replace(\"{name}\", '^(.{{10}}[T ][0-9]{{2}}:[0-9]{{2}})(Z|[+-].*)?$', '\\1:00\\2')"
         leap = f"regexp_replace(\"{name}\", ':60', ':59')"
         at = f"COALESCE({at}, TRY_CAST({whole} AS TIMESTAMPTZ), TRY_CAST({leap} AS TIMESTAMPTZ))"
-        plain = f'"{name}"[17] = \':\' AND (length("{name}") = 19 OR "{name}"[20:] = \'Z\')'
+        plain = f'strlen("{name}") = 19 OR (strlen("{name}") = 20 AND suffix("{name}", \'Z\'))'
         utc = f'CASE WHEN {plain} THEN TRY_CAST("{name}" AS TIMESTAMP) END'
         return f"COALESCE({utc}, make_timestamp(epoch_us({at})))"
     return f"make_timestamp(epoch_us({at}))"
@@ -165,5 +165,7 @@ def number_of(columns: Columns, name: str, width: int = 38, places: int = 15) ->
     wide = f'TRY_CAST("{name}" AS {kind})'
     if columns[name] != "VARCHAR" or width <= 18:
         return wide
-    few = f"regexp_full_match(\"{name}\", '-?[0-9]{{1,9}}([.][0-9]{{1,9}})?')"
+    # Up to nine letters without an exponent are no more digits, which is sooner known than the digits themselves.
+    short = f'strlen("{name}") < 10 AND NOT contains("{name}", \'e\') AND NOT contains("{name}", \'E\')'
+    few = f"({short} OR regexp_full_match(\"{name}\", '-?[0-9]{{1,9}}([.][0-9]{{1,9}})?'))"
     return f'CASE WHEN {few} THEN CAST(TRY_CAST("{name}" AS DECIMAL(18, 9)) AS {kind}) ELSE {wide} END'

@@ -57,19 +57,8 @@ def sums_query(columns: Columns, rules: Rules, detail: Detail = "all") -> str:
 
     Lines are added up by their columns as they stand, then by what these say: few sums are asked, not each line.
     """
-    scope = rules.scope
-    wanted = {key: value.replace("{cluster}", rules.cluster) for key, value in (scope.tags if scope else {}).items()}
-    tags = {f"tag_{n}": _as_wanted(tag_of(columns, (key,)), value) for n, (key, value) in enumerate(wanted.items())}
-    instance, source, names = _instance(columns), "charge", ""
-    said = {
-        **_named(columns), **tags,
-        "currency": f"COALESCE({text_of(columns, 'BillingCurrency')}, '')",
-        "usage": f"COALESCE({text_of(columns, 'ChargeCategory')}, 'Usage') = 'Usage'",
-        "egress": f"COALESCE(regexp_matches({text_of(columns, 'ChargeDescription')}, '(?i)data transfer|egress'), false)",
-        "instance": f"""CASE WHEN $nodes::VARCHAR[] IS NULL OR list_contains($nodes::VARCHAR[], {instance})
-            THEN {instance} ELSE '' END""",
-        "commitment": _commitment(columns),
-    }  # fmt: skip
+    tags = _tags(columns, rules)
+    said, source, names = _named(columns) | tags | _said(columns), "charge", ""
     early = {name for name, value in said.items() if not columns.few.issuperset(columns.read_by(value))}
     if detail != "all":
         source, names = _folded(rules, least=detail == "least")
@@ -101,6 +90,28 @@ def sums_query(columns: Columns, rules: Rules, detail: Detail = "all") -> str:
             {said["egress"]} AS egress, {said["instance"]} AS instance,
             {", ".join(sums)}, {said["commitment"]} AS commitment
         FROM part GROUP BY ALL"""
+
+
+def _tags(columns: Columns, rules: Rules) -> dict[str, str]:
+    """The scope's tags, as wanted or another."""
+    wanted = rules.scope.tags if rules.scope else {}
+    return {
+        f"tag_{n}": _as_wanted(tag_of(columns, (key,)), value.replace("{cluster}", rules.cluster))
+        for n, (key, value) in enumerate(wanted.items())
+    }
+
+
+def _said(columns: Columns) -> dict[str, str]:
+    """What a line says beside its names and its tags."""
+    instance, of = _instance(columns), text_of(columns, "ChargeDescription")
+    return {
+        "currency": f"COALESCE({text_of(columns, 'BillingCurrency')}, '')",
+        "usage": f"COALESCE({text_of(columns, 'ChargeCategory')}, 'Usage') = 'Usage'",
+        "egress": f"COALESCE(regexp_matches({of}, '(?i)data transfer|egress'), false)",
+        "instance": f"""CASE WHEN $nodes::VARCHAR[] IS NULL OR list_contains($nodes::VARCHAR[], {instance})
+            THEN {instance} ELSE '' END""",
+        "commitment": _commitment(columns),
+    }
 
 
 def dear_query(columns: Columns) -> str:

@@ -1,6 +1,10 @@
 """The table ``export`` of a FOCUS export's files in DuckDB: FOCUS's own names, versions numbered, tags' keys known."""
 
-from collections.abc import Sequence
+import gzip
+import tempfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +24,9 @@ from pilotlight.adapters.bills.focus_query import VERSION
 if TYPE_CHECKING:
     import duckdb
 
+LOOKED_AT = 20_480 + 2_048
+"""Lines by which DuckDB tells a text's dialect, and a chunk more."""
+LONG_LINE = 2**16
 SAMPLED_ROWS = 100_000
 """So many lines are looked at for how many texts of tags there are; of more texts each is read by its line."""
 
@@ -143,5 +150,23 @@ def _dialect(db: "duckdb.DuckDBPyConnection", name: str) -> tuple[list[str], str
     None for a file that does not begin with its header."""
     asked = """SELECT Columns, Delimiter, SkipRows, HasHeader
         FROM sniff_csv($name, all_varchar=true, header=true, quote='"', escape='"', comment='')"""
-    columns, delimiter, skipped, headed = db.execute(asked, {"name": name}).fetchall()[0]
+    with _head(name) as head:
+        columns, delimiter, skipped, headed = db.execute(asked, {"name": head}).fetchall()[0]
     return ([one["name"] for one in columns], delimiter) if headed and not skipped else None
+
+
+@contextmanager
+def _head(name: str) -> Iterator[str]:
+    """A file of as many of a text's first lines as DuckDB looks at: of a packed one it unpacks many more. Where lines
+    end within quotes it is the text itself."""
+    lines = list[bytes]()
+    if name.endswith(".gz"):
+        with suppress(EOFError, OSError, zlib.error), gzip.open(name) as text:
+            lines = [text.readline(LONG_LINE) for _ in range(LOOKED_AT)]
+    if not lines or any(line.count(b'"') % 2 or len(line) == LONG_LINE for line in lines):
+        yield name
+        return
+    with tempfile.NamedTemporaryFile(suffix=".csv") as file:
+        file.writelines(lines)
+        file.flush()
+        yield file.name
