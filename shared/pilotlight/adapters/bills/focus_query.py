@@ -3,6 +3,7 @@
 Where an export is written again beside the old one, lines are told apart by resource, hour, service and category.
 """
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pilotlight.adapters.bills.focus_columns import (
@@ -64,20 +65,20 @@ def sums_query(columns: Columns, rules: Rules, detail: Detail = "all") -> str:
         source, names = _folded(rules, least=detail == "least")
         early |= {*_NAMED, "instance"}
     raw = columns.read_by(*(value for name, value in said.items() if name not in early))
-    lines = [*raw, *(f"{said[name]} AS {name}" for name in sorted(early))]
-    keys = [*raw, *sorted(early)]
+    lines = _each([*raw, *(f"{said[name]} AS {name}" for name in sorted(early))])
+    keys = _each([*raw, *sorted(early)])
     said |= {name: name for name in early}
     beside = {name: of for name, of in _BESIDE.items() if of in columns}
     sums = [f"sum({name if name in beside else 'NULL::DECIMAL(38, 15)'}) AS {name}" for name in _BESIDE]
     return f"""
         CREATE OR REPLACE TEMP TABLE sums AS
-        WITH charge AS (SELECT {"".join(f"{one}, " for one in lines)}
+        WITH charge AS (SELECT {lines}
             {number_of(columns, "BilledCost")} AS usd,
             {moment_of(columns, "ChargePeriodStart")} AS since,
             {moment_of(columns, "ChargePeriodEnd")} AS until,
             {_odd(columns)} AS odd {"".join(f", {amount_of(columns, of)} AS {name}" for name, of in beside.items())}
         FROM export),
-        part AS (SELECT CAST(since AS DATE) AS day, {"".join(f"{one}, " for one in keys)}
+        part AS (SELECT CAST(since AS DATE) AS day, {keys}
             CASE WHEN since IS NULL OR until IS NULL THEN 2 WHEN usd IS NULL THEN 1 WHEN odd THEN 3 ELSE 0 END AS doubt,
             sum(usd) AS usd, count(*) AS charges,
             max(until) FILTER (WHERE epoch_us(until) - epoch_us(since) <= {DAY_US}) AS reach
@@ -90,6 +91,10 @@ def sums_query(columns: Columns, rules: Rules, detail: Detail = "all") -> str:
             {said["egress"]} AS egress, {said["instance"]} AS instance,
             {", ".join(sums)}, {said["commitment"]} AS commitment
         FROM part GROUP BY ALL"""
+
+
+def _each(values: Sequence[str]) -> str:
+    return "".join([f"{value}, " for value in values])
 
 
 def _tags(columns: Columns, rules: Rules) -> dict[str, str]:

@@ -45,8 +45,7 @@ def open_export(db: "duckdb.DuckDBPyConnection", versions: Sequence[Sequence[Pat
     db.execute(f"CREATE OR REPLACE VIEW export AS {' UNION ALL BY NAME '.join(f'FROM {name}' for name in tables)}")
     relation = db.table("export")
     columns = Columns((name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True))
-    if packed and not plain:
-        columns.same = _same(db, packed, columns)
+    columns.same = _same(db, packed, plain, columns)
     if several:
         db.execute("CREATE TEMP TABLE versions (file VARCHAR, n INTEGER)")
         rows = [[str(file), n] for n, version in enumerate(versions) for file in version]
@@ -100,8 +99,12 @@ def _few_texts(db: "duckdb.DuckDBPyConnection") -> bool:
     return bool(db.execute(f"SELECT count(*) <= {SAMPLED_ROWS} FROM tagged").fetchall()[0][0])
 
 
-def _same(db: "duckdb.DuckDBPyConnection", files: Sequence[str], columns: Columns) -> dict[str, str]:
-    """Texts that columns have in every line of Parquet files, as their statistics say."""
+def _same(
+    db: "duckdb.DuckDBPyConnection", files: Sequence[str], others: Sequence[str], columns: Columns
+) -> dict[str, str]:
+    """Texts that columns have in every line of Parquet files, as their statistics say; none where others are read."""
+    if others:
+        return {}
     asked = """SELECT path_in_schema, any_value(stats_min_value), sum(stats_null_count) = sum(row_group_num_rows)
         FROM parquet_metadata($files) GROUP BY path_in_schema
         HAVING sum(row_group_num_rows) = (SELECT sum(num_rows) FROM parquet_file_metadata($files))
