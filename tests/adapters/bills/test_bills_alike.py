@@ -86,3 +86,11 @@ def test_packed_text_is_read_as_it_is_unpacked(tmp_path: Path, said: str, delimi
     plain, packed = (_read(tmp_path / name) for name in ("a.csv", "b.csv.gz"))
     assert (packed.days, packed.findings, packed.horizon) == (plain.days, plain.findings, plain.horizon)
     assert _sums(packed, "service") == {said: Decimal(7500)}
+
+
+def test_a_packed_text_that_is_no_table_is_told_by_its_own_name(tmp_path: Path) -> None:
+    """Where a remark stands before columns of no dialect the finding names the export's file."""
+    with gzip.open(tmp_path / "a.csv.gz", "wt") as file:
+        file.write("# a remark\nx;y,z|w\n" + '"1"2"";3,4|5\n' * 100)
+    (finding,) = _read(tmp_path / "a.csv.gz").findings
+    assert "/a.csv.gz" in finding.message

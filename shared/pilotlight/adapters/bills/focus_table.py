@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pilotlight.adapters.bills.focus_columns import (
     POOL_TAGS,
@@ -151,10 +151,17 @@ def _csv(db: "duckdb.DuckDBPyConnection", names: Sequence[str], *, several: bool
 def _dialect(db: "duckdb.DuckDBPyConnection", name: str) -> tuple[list[str], str] | None:
     """The columns of a text file and what stands between them, found out once: DuckDB would look again at each use.
     None for a file that does not begin with its header."""
+    import duckdb
+
     asked = """SELECT Columns, Delimiter, SkipRows, HasHeader
         FROM sniff_csv($name, all_varchar=true, header=true, quote='"', escape='"', comment='')"""
-    with _head(name) as head:
-        columns, delimiter, skipped, headed = db.execute(asked, {"name": head}).fetchall()[0]
+    with _head(name) as head, suppress(duckdb.Error):
+        return _told(db.execute(asked, {"name": head}).fetchall()[0])
+    return _told(db.execute(asked, {"name": name}).fetchall()[0])
+
+
+def _told(dialect: tuple[Any, ...]) -> tuple[list[str], str] | None:
+    columns, delimiter, skipped, headed = dialect
     return ([one["name"] for one in columns], delimiter) if headed and not skipped else None
 
 
