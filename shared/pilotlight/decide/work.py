@@ -208,8 +208,7 @@ def has_unhealthy(work: Work) -> bool:
 
 def has_deadlines(work: Work) -> bool:
     """True where a job here has a deadline."""
-    running = (pod.shape for node in work.view.nodes for pod in node.gpu_pods)
-    return any(shape.due for shape in work.view.shapes) or any(shape is not None and shape.due for shape in running)
+    return any(shape.due for shape in work.view.shapes) or any(node.has_due_job for node in work.view.nodes)
 
 
 def has_homes(work: Work) -> bool:

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from pilotlight.facts.alerts.channel_policy import Alerts
-from pilotlight.facts.capacity import CapacityType, Taint
+from pilotlight.facts.capacity import CapacityType, Taint, digest
 from pilotlight.facts.demand.worker_queues import QueueRules
 from pilotlight.facts.limits.policy_terms import (
     Dollars,
@@ -259,6 +259,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     placement: Placement = "homes"  # Way to keep small work off dear nodes.
     events: Literal["all", "warnings", "none"] = "all"  # Events that are written on pods and nodes.
     ignored_drivers: tuple[str, ...] = ()  # Drivers of claims for devices (DRA) that no plan minds.
+
+    @cached_property
+    def digest(self) -> str:
+        """Of all that it says: each record of a decision names it."""
+        return digest(self)
 
     @cached_property
     def homed(self) -> frozenset[str]:

@@ -52,7 +52,8 @@ class WorldCluster:
 
     def _refused(self) -> Iterator[Refused]:
         """The claims that do not count of the pods that wait or run."""
-        for job in (*self._world.pending.values(), *self._world.running.values()):
+        jobs = [*self._world.pending.values(), *self._world.running.values()]
+        for job in [one for one in jobs if one.refused]:
             for pod in job.demands:
                 if pod.refused:
                     yield Refused(pod.namespace, pod.created_at, pod.full_name, pod.shape.team, pod.refused)

@@ -66,6 +66,7 @@ class WorldJob:
         "placement",
         "priority",
         "pull_s",
+        "refused",
         "restore_s",
         "run_s",
         "saved_s",
@@ -84,6 +85,7 @@ class WorldJob:
         self.submit_s = submit_s
         self.order = order
         self.priority = self.demands[0].shape.priority
+        self.refused = any(demand.refused for demand in self.demands)
         self.placement: list[Binding] = []
         self.first_start_s: Seconds | None = None
         self.start_s: Seconds = 0.0

@@ -4,6 +4,7 @@ What real exports do is taken as it is: ``NULL`` as text, times without a zone (
 JSON or as a map, and the whole written again beside the old. FOCUS: https://focus.finops.org/focus-specification
 """
 
+import gc
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -104,7 +105,7 @@ class FocusBills:
             try:
                 columns = open_export(db, [list(own.values())])
                 missing = tuple(column for column in NEEDED if column not in columns)
-                columns = with_tags(db, with_missing(db, columns, missing))
+                columns = with_tags(db, with_missing(db, columns, missing), _scope_keys(self._rules))
                 room = max(FEW_LINES, MOST_LINES - sum(len(one.lines) for one in read))
                 lines, folded = _lines(db, columns, self._rules, period, room)
                 keys = with_bases(_keys(db, columns, start), lines) if listing.several else {}
@@ -121,8 +122,9 @@ class FocusBills:
             return _unread(
                 f"columns are missing: {', '.join(missing)}; export it as FOCUS, as AWS's own CUR is not read"
             )
-        lines, told = join_files(listing, files, end.astimezone(UTC).date())
-        bill = scope_bill(SOURCE, lines, self._rules, end, dropped=listing.replaced)
+        with _uncollected():
+            lines, told = join_files(listing, files, end.astimezone(UTC).date())
+            bill = scope_bill(SOURCE, lines, self._rules, end, dropped=listing.replaced)
         return msgspec.structs.replace(bill, findings=(*bill.findings, *told))
 
     def read_nodes(self, start: datetime, end: datetime) -> "NodeBill":
@@ -161,6 +163,7 @@ class FocusBills:
             raise BadInput("focus needs the package duckdb; run pip install 'pilotlight[bills]'") from None
         with (
             _ONE_AT_A_TIME,
+            _uncollected(),
             local_files(names, self._objects) as files,
             duckdb.connect(
                 config={"threads": 2, "memory_limit": MEMORY, "temp_directory": tempfile.gettempdir()}
@@ -168,6 +171,22 @@ class FocusBills:
         ):
             db.execute("SET TimeZone='UTC'; SET preserve_insertion_order=false; SET enable_progress_bar=false")
             yield db, files
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Lines are many objects, and none of them in a cycle: nothing is collected while they are made."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _scope_keys(rules: Rules) -> tuple[str, ...]:
+    return tuple(rules.scope.tags) if rules.scope else ()
 
 
 def _lines(
@@ -196,12 +215,25 @@ def _lines(
             f"the bill has more than {MOST_LINES:,} groups of lines: {MOST_NAMES:,} teams, services and accounts keep "
             f"their names, the others are {OTHERS}; {cents((usd and usd[0]) or Decimal(0))} is of no team by name",
         )
-    return tuple(map(_line, db.execute("FROM sums ORDER BY ALL").fetchall())), folded
+    return _told(db), folded
 
 
-def _line(row: tuple[Any, ...]) -> Line:
-    reach = row[11] and row[11].replace(tzinfo=UTC)
-    return Line._make((*row[:6], tuple(row[6]), *row[7:11], reach, *row[12:]))
+def _told(db: "duckdb.DuckDBPyConnection") -> tuple[Line, ...]:
+    """Lines of the table ``sums``. Of many, what all say alike is handed over once."""
+    first = db.execute("FROM sums LIMIT 1").fetchone()
+    if first is None:
+        return ()
+    names = db.table("sums").columns
+    alike = ", ".join(f"count({name}) = 0 OR min({name}) = max({name}) AND count({name}) = count(*)" for name in names)
+    same = db.execute(f"SELECT {alike} FROM sums").fetchall()[0]
+    varied = [name for name, alike in zip(names, same, strict=True) if not alike]
+    rows = db.execute(f"SELECT {', '.join(varied) or 'day'} FROM sums ORDER BY ALL").fetchall()
+    told = {name: [value] * len(rows) for name, value in zip(names, first, strict=True)}
+    told |= zip(varied, map(list, zip(*rows, strict=True)), strict=False)
+    told["tags"] = list(map(tuple, told["tags"]))
+    zoned = {at: at and at.replace(tzinfo=UTC) for at in set(told["reach"])}
+    told["reach"] = [zoned[at] for at in told["reach"]]
+    return tuple(map(Line._make, zip(*told.values(), strict=True)))
 
 
 def _keys(db: "duckdb.DuckDBPyConnection", columns: Columns, start: datetime) -> dict[str, DayKeys]:
@@ -244,6 +276,8 @@ def _current(
 
 def _once(listing: BillListing, name: str, files: Sequence[Path], read: Sequence[BillFile]) -> dict[str, Path]:
     """Files by what is in them, without those that their version has already."""
+    if len(listing.names) == 1:  # Nothing stands beside it.
+        return {listing.word: files[0]}
     beside = listing.version_of(name)
     seen = {digest for one in read if one.name in beside for digest in one.digests}
     return {digest: file for file in reversed(files) if (digest := digest_of(file)) not in seen}

@@ -1,6 +1,6 @@
 """Columns of a FOCUS export, as SQL reads each: text, amounts, times, and tags however they are written."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 TEAM_TAGS = ("pilotlight.dev/team", "team", "Team", "user:team", "user:Team")
 POOL_TAGS = (
@@ -17,19 +17,49 @@ NAMES = {
     )
 }  # fmt: skip
 """FOCUS's columns that are read, as exports write them too: in small letters, with and without underscores."""
+FEW = frozenset(
+    {
+        "BillingCurrency", "ServiceName", "SubAccountId", "BillingAccountId", "ChargeCategory",
+        "CommitmentDiscountStatus",
+    }
+)  # fmt: skip
+"""Columns of few texts."""
 _PREFIXES = ("", "user:", "resourceTags/", "resourceTags/user:")
 """Exports of AWS put these before a tag's key."""
 
 
+def own_name(column: str) -> str:
+    """FOCUS's own name of a column."""
+    return NAMES.get(column.replace("_", "").lower(), column)
+
+
 class Columns(dict[str, str]):
-    """An export's columns with their types, and keys of its tags: None where they were not asked for."""
+    """An export's columns with their types, and keys of its tags: None where they were not asked for.
+
+    ``same`` are texts, in SQL, that columns have in every line, and ``told`` columns with what one tag says.
+    """
 
     tags: frozenset[str] | None = None
+    same: Mapping[str, str] = {}
+    told: Mapping[str, str] = {}
+
+    @property
+    def few(self) -> frozenset[str]:
+        """The columns of few texts, as a query names them: lines are added up by them as they stand."""
+        flat = [name for name in self if name in FEW or name.startswith("x_")]
+        return frozenset(quote_name(name) for name in (*flat, *self.told.values()))
+
+    def read_by(self, *values: str) -> list[str]:
+        """The columns that some values are read from, as a query names them."""
+        names = (quote_name(name) for name in (*self, *self.told.values()))
+        return [name for name in names if any(name in value for value in values)]
 
 
 def text_of(columns: Columns, name: str) -> str:
     """A column as text."""
-    return f'CAST("{name}" AS VARCHAR)' if name in columns else "NULL"
+    if name in columns.same:
+        return columns.same[name]
+    return f"CAST({quote_name(name)} AS VARCHAR)" if name in columns else "NULL"
 
 
 def amount_of(columns: Columns, name: str) -> str:
@@ -50,7 +80,7 @@ def moment_of(columns: Columns, name: str) -> str:
         whole = f"regexp_replace(\"{name}\", '^(.{{10}}[T ][0-9]{{2}}:[0-9]{{2}})(Z|[+-].*)?$', '\\1:00\\2')"
         leap = f"regexp_replace(\"{name}\", ':60', ':59')"
         at = f"COALESCE({at}, TRY_CAST({whole} AS TIMESTAMPTZ), TRY_CAST({leap} AS TIMESTAMPTZ))"
-        plain = f'"{name}"[17] = \':\' AND (length("{name}") = 19 OR "{name}"[20:] = \'Z\')'
+        plain = f'strlen("{name}") = 19 OR (strlen("{name}") = 20 AND suffix("{name}", \'Z\'))'
         utc = f'CASE WHEN {plain} THEN TRY_CAST("{name}" AS TIMESTAMP) END'
         return f"COALESCE({utc}, make_timestamp(epoch_us({at})))"
     return f"make_timestamp(epoch_us({at}))"
@@ -59,12 +89,19 @@ def moment_of(columns: Columns, name: str) -> str:
 def tag_of(columns: Columns, keys: Sequence[str], *, blank: bool = True) -> str:
     """The first of some tags that a row has, however its tags are written; or NULL. Of several spellings one that is
     ``blank`` may stand for none."""
-    flat = [f"CAST({quote_name(name)} AS VARCHAR)" for name in (f"x_{key}" for key in keys) if name in columns]
-    kind = columns.get("Tags", "")
-    names = (f"{prefix}{key}" for key in keys for prefix in _PREFIXES)
-    flat += _tags_of(kind, [_quoted(name) for name in names if columns.tags is None or name in columns.tags])
+    flat = [text_of(columns, name) for name in (f"x_{key}" for key in keys) if name in columns]
+    names = [name for name in tag_names(keys) if columns.tags is None or name in columns.tags]
+    if columns.told:
+        flat += [quote_name(columns.told[name]) for name in names]
+    else:
+        flat += _tags_of(columns.get("Tags", ""), [_quoted(name) for name in names])
     flat = flat if blank else [f"NULLIF({value}, '')" for value in flat]
     return f"COALESCE({', '.join(flat)})" if flat else "NULL"
+
+
+def tag_names(keys: Sequence[str]) -> list[str]:
+    """Tags of some keys, as exports may name them."""
+    return [f"{prefix}{key}" for key in keys for prefix in _PREFIXES]
 
 
 def _tags_of(kind: str, names: Sequence[str]) -> list[str]:
@@ -79,9 +116,14 @@ def _tags_of(kind: str, names: Sequence[str]) -> list[str]:
     return []
 
 
+def tag_value(columns: Columns, name: str) -> str:
+    """What one tag says, of tags in text."""
+    return _tags_of(columns["Tags"], [_quoted(name)])[0]
+
+
 def tag_keys_query(columns: Columns) -> str:
-    """Each key of the export's tags, once: few of the many spellings are there, and each costs a reading of all tags.
-    Empty where nothing is gained by that."""
+    """Each key of tags, once, of a table that is to follow: few of the many spellings are there, and each costs a
+    reading of all tags. Empty where nothing is gained by that."""
     kind = columns.get("Tags", "")
     if kind.startswith("MAP") and not kind.endswith("[]"):
         keys = 'map_keys("Tags")'
@@ -89,7 +131,7 @@ def tag_keys_query(columns: Columns) -> str:
         keys = f"json_keys({_json_of_tags(kind)})"
     else:
         return ""
-    return f"SELECT DISTINCT unnest({keys}) FROM export"
+    return f"SELECT DISTINCT unnest({keys}) FROM"
 
 
 def _json_of_tags(kind: str) -> str:
@@ -123,5 +165,7 @@ def number_of(columns: Columns, name: str, width: int = 38, places: int = 15) ->
     wide = f'TRY_CAST("{name}" AS {kind})'
     if columns[name] != "VARCHAR" or width <= 18:
         return wide
-    few = f"regexp_full_match(\"{name}\", '-?[0-9]{{1,9}}([.][0-9]{{1,9}})?')"
+    # Up to nine letters without an exponent are no more digits, which is sooner known than the digits themselves.
+    short = f'strlen("{name}") < 10 AND NOT contains("{name}", \'e\') AND NOT contains("{name}", \'E\')'
+    few = f"({short} OR regexp_full_match(\"{name}\", '-?[0-9]{{1,9}}([.][0-9]{{1,9}})?'))"
     return f'CASE WHEN {few} THEN CAST(TRY_CAST("{name}" AS DECIMAL(18, 9)) AS {kind}) ELSE {wide} END'

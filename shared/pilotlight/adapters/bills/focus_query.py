@@ -3,6 +3,7 @@
 Where an export is written again beside the old one, lines are told apart by resource, hour, service and category.
 """
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pilotlight.adapters.bills.focus_columns import (
@@ -26,6 +27,9 @@ _SAYS = ("ResourceId", "ChargeCategory", "ChargeClass")
 services are renamed."""
 _SAYS_WHAT = ("SkuId", "SubAccountId", "RegionId")
 """What it is of where no resource is told."""
+
+_BESIDE = {"effective": "EffectiveCost", "listed": "ListCost"}
+"""Amounts beside the billed one."""
 
 Detail = Literal["all", "names", "least"]
 
@@ -51,50 +55,81 @@ def sums_query(columns: Columns, rules: Rules, detail: Detail = "all") -> str:
     Values of the scope's tags come as a list: as wanted, or another. Of instances those in ``$nodes`` are told, where
     that is not NULL. With less ``detail`` names that are not in the table ``dear`` become one, but never one that says
     whose a line is; ``least`` is without services, accounts and machines.
+
+    Lines are added up by their columns as they stand, then by what these say: few sums are asked, not each line.
     """
-    scope = rules.scope
-    wanted = {key: value.replace("{cluster}", rules.cluster) for key, value in (scope.tags if scope else {}).items()}
-    tags = ", ".join(_as_wanted(tag_of(columns, (key,)), value) for key, value in wanted.items())
-    instance = _instance(columns)
-    source, names = "charge", ""
+    tags = _tags(columns, rules)
+    said, source, names = _named(columns) | tags | _said(columns), "charge", ""
+    early = {name for name, value in said.items() if not columns.few.issuperset(columns.read_by(value))}
     if detail != "all":
         source, names = _folded(rules, least=detail == "least")
+        early |= {*_NAMED, "instance"}
+    raw = columns.read_by(*(value for name, value in said.items() if name not in early))
+    lines = _each([*raw, *(f"{said[name]} AS {name}" for name in sorted(early))])
+    keys = _each([*raw, *sorted(early)])
+    said |= {name: name for name in early}
+    beside = {name: of for name, of in _BESIDE.items() if of in columns}
+    sums = [f"sum({name if name in beside else 'NULL::DECIMAL(38, 15)'}) AS {name}" for name in _BESIDE]
     return f"""
         CREATE OR REPLACE TEMP TABLE sums AS
-        WITH charge AS (SELECT
+        WITH charge AS (SELECT {lines}
             {number_of(columns, "BilledCost")} AS usd,
             {moment_of(columns, "ChargePeriodStart")} AS since,
             {moment_of(columns, "ChargePeriodEnd")} AS until,
-            COALESCE({text_of(columns, "BillingCurrency")}, '') AS currency,
-            {_named(columns)},
-            [{tags}]::VARCHAR[] AS tags,
-            COALESCE({text_of(columns, "ChargeCategory")}, 'Usage') = 'Usage' AS usage,
-            COALESCE(regexp_matches({text_of(columns, "ChargeDescription")}, '(?i)data transfer|egress'), false)
-                AS egress,
-            CASE WHEN $nodes::VARCHAR[] IS NULL OR list_contains($nodes::VARCHAR[], {instance}) THEN {instance}
-                ELSE '' END AS instance,
-            {amount_of(columns, "EffectiveCost")} AS effective, {amount_of(columns, "ListCost")} AS listed,
-            {_commitment(columns)} AS commitment, {_odd(columns)} AS odd
-        FROM export)
-        SELECT CAST(since AS DATE) AS day, team, pool, service, account, payer, tags, currency,
+            {_odd(columns)} AS odd {"".join(f", {amount_of(columns, of)} AS {name}" for name, of in beside.items())}
+        FROM export),
+        part AS (SELECT CAST(since AS DATE) AS day, {keys}
             CASE WHEN since IS NULL OR until IS NULL THEN 2 WHEN usd IS NULL THEN 1 WHEN odd THEN 3 ELSE 0 END AS doubt,
             sum(usd) AS usd, count(*) AS charges,
-            max(until) FILTER (WHERE usage AND epoch_us(until) - epoch_us(since) <= {DAY_US}) AS reach, egress,
-            instance, sum(effective) AS effective, sum(listed) AS listed, commitment
+            max(until) FILTER (WHERE epoch_us(until) - epoch_us(since) <= {DAY_US}) AS reach
+            {"".join(f", sum({name}) AS {name}" for name in beside)}
         FROM (SELECT charge.* {names} FROM {source} WHERE since IS NULL OR (since >= $start AND since < $end))
-        GROUP BY ALL"""
+        GROUP BY ALL)
+        SELECT day, {", ".join(f"{said[name]} AS {name}" for name in _NAMED)},
+            [{", ".join(said[name] for name in tags)}]::VARCHAR[] AS tags, {said["currency"]} AS currency, doubt,
+            sum(usd) AS usd, sum(charges)::BIGINT AS charges, max(reach) FILTER (WHERE {said["usage"]}) AS reach,
+            {said["egress"]} AS egress, {said["instance"]} AS instance,
+            {", ".join(sums)}, {said["commitment"]} AS commitment
+        FROM part GROUP BY ALL"""
+
+
+def _each(values: Sequence[str]) -> str:
+    return "".join([f"{value}, " for value in values])
+
+
+def _tags(columns: Columns, rules: Rules) -> dict[str, str]:
+    """The scope's tags, as wanted or another."""
+    wanted = rules.scope.tags if rules.scope else {}
+    return {
+        f"tag_{n}": _as_wanted(tag_of(columns, (key,)), value.replace("{cluster}", rules.cluster))
+        for n, (key, value) in enumerate(wanted.items())
+    }
+
+
+def _said(columns: Columns) -> dict[str, str]:
+    """What a line says beside its names and its tags."""
+    instance, of = _instance(columns), text_of(columns, "ChargeDescription")
+    return {
+        "currency": f"COALESCE({text_of(columns, 'BillingCurrency')}, '')",
+        "usage": f"COALESCE({text_of(columns, 'ChargeCategory')}, 'Usage') = 'Usage'",
+        "egress": f"COALESCE(regexp_matches({of}, '(?i)data transfer|egress'), false)",
+        "instance": f"""CASE WHEN $nodes::VARCHAR[] IS NULL OR list_contains($nodes::VARCHAR[], {instance})
+            THEN {instance} ELSE '' END""",
+        "commitment": _commitment(columns),
+    }
 
 
 def dear_query(columns: Columns) -> str:
     """Makes the table ``dear`` of the names, by what they are of, that most lines have."""
     top = ", ".join(f"approx_top_k({name}, {MOST_NAMES}) AS {name}" for name in _NAMED)
     each = " UNION ALL ".join(f"SELECT '{name}' AS what, unnest({name}) AS name FROM top" for name in _NAMED)
+    named = ", ".join(f"{value} AS {name}" for name, value in _named(columns).items())
     return f"""
         CREATE OR REPLACE TEMP TABLE dear AS
-        WITH charge AS (SELECT {_named(columns)} FROM export), top AS (SELECT {top} FROM charge) {each}"""
+        WITH charge AS (SELECT {named} FROM export), top AS (SELECT {top} FROM charge) {each}"""
 
 
-def _named(columns: Columns) -> str:
+def _named(columns: Columns) -> dict[str, str]:
     named = {
         "team": tag_of(columns, TEAM_TAGS, blank=False),
         "pool": tag_of(columns, POOL_TAGS, blank=False),
@@ -102,7 +137,7 @@ def _named(columns: Columns) -> str:
         "account": text_of(columns, "SubAccountId"),
         "payer": text_of(columns, "BillingAccountId"),
     }
-    return ", ".join(f"COALESCE({value}, '') AS {name}" for name, value in named.items())
+    return {name: f"COALESCE({value}, '')" for name, value in named.items()}
 
 
 def _folded(rules: Rules, *, least: bool) -> tuple[str, str]:
@@ -164,8 +199,9 @@ def _instance(columns: Columns) -> str:
     """The machine that a line is of, as nodes name it: i-0abc alone or at the end of an ARN, or .../instances/NAME."""
     id = text_of(columns, "ResourceId")
     return (
+        f"CASE WHEN strlen({id}) < 10 THEN '' ELSE "  # Shorter than any.
         f"COALESCE(NULLIF(regexp_extract({id}, '(^|/)(i-[0-9a-f]{{8,17}})$', 2), ''), "
-        f"regexp_extract({id}, '/instances/([^/]+)$', 1), '')"
+        f"regexp_extract({id}, '/instances/([^/]+)$', 1), '') END"
     )
 
 

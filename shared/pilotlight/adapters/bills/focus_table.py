@@ -1,14 +1,34 @@
 """The table ``export`` of a FOCUS export's files in DuckDB: FOCUS's own names, versions numbered, tags' keys known."""
 
-from collections.abc import Sequence
+import gzip
+import tempfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pilotlight.adapters.bills.focus_columns import NAMES, Columns, quote_name, tag_keys_query, tags_of_list
+from pilotlight.adapters.bills.focus_columns import (
+    POOL_TAGS,
+    TEAM_TAGS,
+    Columns,
+    own_name,
+    quote_name,
+    tag_keys_query,
+    tag_names,
+    tag_value,
+    tags_of_list,
+)
 from pilotlight.adapters.bills.focus_query import VERSION
 
 if TYPE_CHECKING:
     import duckdb
+
+LOOKED_AT = 20_480 + 2_048
+"""Lines by which DuckDB tells a text's dialect, and a chunk more."""
+LONG_LINE = 2**16
+SAMPLED_ROWS = 100_000
+"""So many lines are looked at for how many texts of tags there are; of more texts each is read by its line."""
 
 
 def open_export(db: "duckdb.DuckDBPyConnection", versions: Sequence[Sequence[Path]]) -> Columns:
@@ -25,6 +45,7 @@ def open_export(db: "duckdb.DuckDBPyConnection", versions: Sequence[Sequence[Pat
     db.execute(f"CREATE OR REPLACE VIEW export AS {' UNION ALL BY NAME '.join(f'FROM {name}' for name in tables)}")
     relation = db.table("export")
     columns = Columns((name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True))
+    columns.same = _same(db, packed, plain, columns)
     if several:
         db.execute("CREATE TEMP TABLE versions (file VARCHAR, n INTEGER)")
         rows = [[str(file), n] for n, version in enumerate(versions) for file in version]
@@ -43,11 +64,59 @@ def with_missing(db: "duckdb.DuckDBPyConnection", columns: Columns, missing: Seq
     return Columns(columns | dict.fromkeys(missing, "VARCHAR"))
 
 
-def with_tags(db: "duckdb.DuckDBPyConnection", columns: Columns) -> Columns:
-    """The columns that know which keys their tags have."""
-    if asked := tag_keys_query(columns):
-        columns.tags = frozenset(key for (key,) in db.execute(asked).fetchall())
+def with_tags(db: "duckdb.DuckDBPyConnection", columns: Columns, keys: Sequence[str] = ()) -> Columns:
+    """The columns that know which keys their tags have. Where few texts of tags are there each is read once, and not
+    once a line: ``keys`` are wanted beside those of teams and pools."""
+    if not (asked := tag_keys_query(columns)):
+        return columns
+    few = columns["Tags"] in ("VARCHAR", "JSON") and _few_texts(db)
+    columns.tags = frozenset(key for (key,) in db.execute(f"{asked} {'tagged' if few else 'export'}").fetchall())
+    names = [name for name in tag_names([*TEAM_TAGS, *POOL_TAGS, *keys]) if name in columns.tags]
+    if few and names:
+        values = {name: tag_value(columns, name) for name in names}
+        columns.told = {name: f"tag {n}" for n, name in enumerate(values)}
+        told = ", ".join(f"{value} AS {quote_name(columns.told[name])}" for name, value in values.items())
+        db.execute(f'CREATE OR REPLACE TEMP TABLE tags AS SELECT "Tags" AS text, {told} FROM tagged')
+        db.execute("ALTER VIEW export RENAME TO untold")
+        db.execute(
+            'CREATE VIEW export AS SELECT untold.*, tags.* EXCLUDE text FROM untold LEFT JOIN tags ON "Tags" = text'
+        )
     return columns
+
+
+def _few_texts(db: "duckdb.DuckDBPyConnection") -> bool:
+    """Whether tags are the same few texts again and again: then these are in the table ``tagged``."""
+    import duckdb
+
+    sample = f'SELECT count("Tags"), count(DISTINCT "Tags") FROM (SELECT "Tags" FROM export LIMIT {SAMPLED_ROWS})'
+    rows, texts = db.execute(sample).fetchall()[0]
+    if texts * 4 > rows:
+        return False
+    try:
+        db.execute('CREATE OR REPLACE TEMP TABLE tagged AS SELECT DISTINCT "Tags" FROM export WHERE "Tags" IS NOT NULL')
+    except duckdb.OutOfMemoryException:
+        return False
+    return bool(db.execute(f"SELECT count(*) <= {SAMPLED_ROWS} FROM tagged").fetchall()[0][0])
+
+
+def _same(
+    db: "duckdb.DuckDBPyConnection", files: Sequence[str], others: Sequence[str], columns: Columns
+) -> dict[str, str]:
+    """Texts that columns have in every line of Parquet files, as their statistics say; none where others are read."""
+    if others:
+        return {}
+    asked = """SELECT path_in_schema, any_value(stats_min_value), sum(stats_null_count) = sum(row_group_num_rows)
+        FROM parquet_metadata($files) GROUP BY path_in_schema
+        HAVING sum(row_group_num_rows) = (SELECT sum(num_rows) FROM parquet_file_metadata($files))
+            AND (sum(stats_null_count) = sum(row_group_num_rows) OR (sum(stats_null_count) = 0
+            AND count(stats_min_value) = count(*) AND count(stats_max_value) = count(*)
+            AND min(stats_min_value) = max(stats_max_value) AND max(stats_min_value) = min(stats_max_value)))"""
+    found = {}
+    for path, text, nothing in db.execute(asked, {"files": list(files)}).fetchall():
+        name = own_name(path)
+        if columns.get(name) == "VARCHAR" and name != "Tags":
+            found[name] = "NULL" if nothing else "'{}'".format(text.replace("'", "''"))
+    return found
 
 
 def _view(
@@ -56,7 +125,7 @@ def _view(
     """Make a view with FOCUS's own names; ``as_text`` with tags as a CSV has them, to stand beside one."""
     asked = []
     for column, kind in zip(rows.columns, map(str, rows.types), strict=True):
-        own = NAMES.get(column.replace("_", "").lower(), column)
+        own = own_name(column)
         value = quote_name(column)
         if own == "Tags" and kind == "VARCHAR":
             value = tags_of_list(value)
@@ -82,7 +151,32 @@ def _csv(db: "duckdb.DuckDBPyConnection", names: Sequence[str], *, several: bool
 def _dialect(db: "duckdb.DuckDBPyConnection", name: str) -> tuple[list[str], str] | None:
     """The columns of a text file and what stands between them, found out once: DuckDB would look again at each use.
     None for a file that does not begin with its header."""
+    import duckdb
+
     asked = """SELECT Columns, Delimiter, SkipRows, HasHeader
         FROM sniff_csv($name, all_varchar=true, header=true, quote='"', escape='"', comment='')"""
-    columns, delimiter, skipped, headed = db.execute(asked, {"name": name}).fetchall()[0]
+    with _head(name) as head, suppress(duckdb.Error):
+        return _told(db.execute(asked, {"name": head}).fetchall()[0])
+    return _told(db.execute(asked, {"name": name}).fetchall()[0])
+
+
+def _told(dialect: tuple[Any, ...]) -> tuple[list[str], str] | None:
+    columns, delimiter, skipped, headed = dialect
     return ([one["name"] for one in columns], delimiter) if headed and not skipped else None
+
+
+@contextmanager
+def _head(name: str) -> Iterator[str]:
+    """A file of as many of a text's first lines as DuckDB looks at: of a packed one it unpacks many more. Where lines
+    end within quotes it is the text itself."""
+    lines = list[bytes]()
+    if name.endswith(".gz"):
+        with suppress(EOFError, OSError, zlib.error), gzip.open(name) as text:
+            lines = [text.readline(LONG_LINE) for _ in range(LOOKED_AT)]
+    if not lines or any(line.count(b'"') % 2 or len(line) == LONG_LINE for line in lines):
+        yield name
+        return
+    with tempfile.NamedTemporaryFile(suffix=".csv") as file:
+        file.writelines(lines)
+        file.flush()
+        yield file.name

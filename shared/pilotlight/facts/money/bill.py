@@ -159,7 +159,7 @@ Commitment = Literal["", "used", "unused", "fee"]
 """What a row is of a commitment discount: usage that it covers, what nothing used of it, or its own price. Or none."""
 
 
-class BilledDay(msgspec.Struct, frozen=True, kw_only=True):
+class BilledDay(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A row of a cloud's bill of one UTC day: ``resource`` is its id of a node, disk or pool, or empty.
 
     ``usd`` is billed. Beside it stand FOCUS's ListCost and EffectiveCost, in which commitments are spread over what

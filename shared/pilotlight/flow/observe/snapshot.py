@@ -135,7 +135,7 @@ def basis(deps: Deps, snapshot: Snapshot, plan: Plan, money: Money) -> Basis:
     named = {buy.offering for buy in plan.buys} | {option.offering for group in plan.pods for option in group.rejected}
     return Basis(
         facts=digest((nodes, replace(snapshot.view, nodes=()), snapshot.pools, snapshot.memory)),
-        policy=digest(deps.policy),
+        policy=deps.policy.digest,
         prices=tuple(
             PriceUsed(offering=one.name, usd_per_hour=one.usd_per_hour, priced_at=one.priced_at)
             for one in deps.offerings

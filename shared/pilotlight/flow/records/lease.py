@@ -136,7 +136,8 @@ def asked_again(state: State, cluster: str) -> bool:
 def _next_fence(state: State, cluster: str, *, settles: bool) -> tuple[Fence | None, Fence]:
     """The last fence and the next one."""
     now = state.now()
-    seen = state.last_look(cluster) if isinstance(state, KnowsLooks) else None
+    looks = state if isinstance(state, KnowsLooks) else None
+    seen = looks.last_look(cluster) if looks is not None else None
     before: list[Fence | None] = []
 
     def after(last: Fence | None) -> Fence:
@@ -145,8 +146,8 @@ def _next_fence(state: State, cluster: str, *, settles: bool) -> tuple[Fence | N
         return Fence(fence=number, at=now, settled=now if settles else settled, lost_since=_lost(last, seen, now))
 
     fence = FENCE.change(state, cluster, after)
-    if isinstance(state, KnowsLooks):
-        state.note_look(cluster, now)
+    if looks is not None:
+        looks.note_look(cluster, now)
     return before[-1], fence
 
 

@@ -142,11 +142,15 @@ def _day(one: _Counted, rules: Rules) -> BilledDay:
     """The day of a line that can be counted. A share of a machine is no machine's."""
     line, share = one.line, one.share
     assert line.day is not None
+    usd, listed, effective = one.amount, line.listed, line.effective
+    if not one.rate == share == ONE:
+        usd = usd * one.rate * share
+        listed, effective = (None if each is None else each * one.rate * share for each in (listed, effective))
     return BilledDay(
         day=line.day,
-        usd=one.amount * one.rate * share,
-        list_usd=None if line.listed is None else line.listed * one.rate * share,
-        effective_usd=None if line.effective is None else line.effective * one.rate * share,
+        usd=usd,
+        list_usd=listed,
+        effective_usd=effective,
         commitment=line.commitment,
         team=line.team,
         pool=rules.pools.get(line.pool, line.pool),
@@ -174,7 +178,7 @@ def _horizon(lines: Iterable[_Counted], end: datetime) -> datetime | None:
     for one in lines:
         line = one.line
         key = line.service, line.account or line.payer
-        sums[key] += abs(one.amount * one.rate)
+        sums[key] += abs(one.amount if one.rate == ONE else one.amount * one.rate)
         if line.reach is not None:
             reach[key] = max(reach.get(key, line.reach), line.reach)
     if not reach:
