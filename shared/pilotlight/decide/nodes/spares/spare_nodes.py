@@ -28,6 +28,7 @@ from pilotlight.decide.nodes.spares.demand_rates import (
     likely_to_follow,
     smaller_at_s,
 )
+from pilotlight.decide.nodes.spares.quiet_time import SPARES
 from pilotlight.decide.offers.offerings import too_old
 from pilotlight.decide.place.provision import Provisioner
 from pilotlight.decide.work import Work
@@ -106,7 +107,7 @@ class Spares:
 
     def _paying_as_they_come(self) -> int:
         """Those of ``steady`` that still pay a lead time later, when one that is bought now has come."""
-        return next((k for k in range(self.steady) if not self.pays(k + 1, self._lead_s)), self.steady)
+        return next((k for k in range(min(self.steady, SPARES)) if not self.pays(k + 1, self._lead_s)), self.steady)
 
     def pays(self, k: int, after_s: Seconds = 0.0) -> bool:
         """True where the k-th spare pays for itself, now or so much later if nothing is asked for."""
@@ -320,9 +321,8 @@ def _in_its_best_zone(offering: Offering, run: Provisioner, memory: Memory) -> O
 
 def _rests(offering: Offering, run: Provisioner, policy: Policy, memory: Memory) -> bool:
     """True where nothing is bought of an offering now: it failed, its price is too old, or a budget's step says so."""
-    if memory.live_backoff(offering.name, run.now) or too_old(policy, offering, run.now):
-        return True
-    return bool(barring_step(run.steps, offering, memory.pool_class.get(offering.pool, ""), "", run.now))
+    failed = memory.live_backoff(offering.name, run.now) or too_old(policy, offering, run.now)
+    return bool(failed or barring_step(run.steps, offering, memory.pool_class.get(offering.pool, ""), "", run.now))
 
 
 def spares_coming(run: Provisioner, by_pool: Mapping[str, Offering]) -> Counter[str]:
