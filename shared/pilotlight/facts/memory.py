@@ -95,6 +95,18 @@ class Followed(msgspec.Struct, frozen=True, kw_only=True):
     shares: tuple[float, ...] = ()
 
 
+class Quiet(msgspec.Struct, frozen=True, kw_only=True):
+    """Hits of a spare by how long its pool had been quiet: those foretold, and those that came.
+
+    The lengths are those of ``decide.nodes.spares.quiet_time``. ``meanwhile`` are those foretold since the present
+    quiet began: they count when it ends.
+    """
+
+    foretold: tuple[float, ...] = ()
+    came: tuple[float, ...] = ()
+    meanwhile: tuple[float, ...] = ()
+
+
 class Hits(msgspec.Struct, frozen=True, kw_only=True):
     """Hits of the k-th spare node of a pool: how often it is asked for, as of ``at`` (seconds from the epoch).
 
@@ -105,7 +117,9 @@ class Hits(msgspec.Struct, frozen=True, kw_only=True):
     ``windows`` are those that are open, at most one of a size, and ``followed`` what those that ended came to, by size.
     ``asked_at`` is when nodes were last asked for, 0 where an earlier version did not write it down. ``out`` are nodes
     asked for that have not fallen idle since. While some were out, ``again`` times more were asked for, and in
-    ``spare_s`` those that were to replace them would have been there; so it was in ``spells`` stretches.
+    ``spare_s`` those that were to replace them would have been there; so it was in ``spells`` stretches. The pool is
+    quiet since ``quiet_from``, when a node was asked for or fell idle; ``quiets[k-1]`` are the k-th spare's hits in
+    quiets.
     """
 
     at: Seconds  # Seconds from the epoch.
@@ -125,6 +139,8 @@ class Hits(msgspec.Struct, frozen=True, kw_only=True):
     spare_s: Seconds = 0.0  # Seconds of those stretches in which the replacements would have been there.
     windows: tuple[Window, ...] = ()  # Those that are open, at most one of a size.
     followed: tuple[Followed, ...] = ()  # What those that ended came to, by size.
+    quiet_from: Seconds = 0.0  # Seconds from the epoch at which a node was last asked for, or fell idle.
+    quiets: tuple[Quiet, ...] = ()  # Hits foretold and hits that came, by length of the quiet: of the first spares.
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):

@@ -135,14 +135,14 @@ def test_memory_and_sqlite_give_the_same_run(kind: Any, day: tuple[Job, ...], ca
 def test_pods_that_are_deleted_at_their_end_cost_what_finished_ones_do(
     name: str, vanish: float, day: tuple[Job, ...], told: Callable[[Scenario], Told], catalog: Catalog
 ) -> None:
-    """Packed, dollars differ by less than a thousandth from those of pods that stay, launches and waits hardly."""
+    """Packed, dollars differ by three thousandths at most from those of pods that stay, launches and waits hardly."""
     packed = replace(SCENARIOS[name], scoring="most-allocated")
     finished, _ = told(packed)
     log: list[dict[str, Any]] = []
     deleted = replayed(day, catalog, replace(packed, vanish=vanish), log=log).outcome.result
     books = Books(catalog, day).read(log)
     assert float(deleted.cost_usd) == pytest.approx(float(books.cost), abs=1e-4)
-    assert float(books.cost) == pytest.approx(float(finished.cost_usd), rel=0.001)
+    assert float(books.cost) == pytest.approx(float(finished.cost_usd), rel=0.003)
     assert deleted.jobs_done == finished.jobs_done
     assert books.launches == pytest.approx(finished.launches, rel=0.004)
     assert deleted.wait_s.mean == pytest.approx(finished.wait_s.mean, rel=0.01)

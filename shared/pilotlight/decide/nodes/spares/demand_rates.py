@@ -19,6 +19,7 @@ from operator import mul
 
 from msgspec.structs import replace
 
+from pilotlight.decide.nodes.spares.quiet_time import corrections, count_foretold, end_quiet, length_at
 from pilotlight.decide.work import Work
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.decisions import Demand
@@ -92,9 +93,10 @@ def lead_s(offering: Offering) -> Seconds:
 
 def add_demand(hits: Hits | None, nodes: int, jobs: float, now_s: Seconds, lead_s: Seconds) -> Hits:
     """The history after pods asked for ``nodes`` more nodes at once, on behalf of ``jobs`` (scaled) that wait."""
-    old = age_history(hits or Hits(at=now_s), now_s)
+    old = age_history(hits or Hits(at=now_s, quiet_from=now_s), now_s)
     coming, rates, there, losses = list(old.coming), list(old.rates), list(old.there), list(old.losses or _NONE)
     known = len(coming)
+    old = end_quiet(old, range(known, known + nodes))
     coming += [now_s + lead_s] * min(nodes, MOST_COMING - known)
     for k in range(known, min(known + nodes, MOST)):
         if k == len(rates):
@@ -125,7 +127,7 @@ def return_idle(hits: Hits, nodes: int, now_s: Seconds) -> Hits:
     """The history after ``nodes`` fell idle: they stand in for those that were to come first."""
     old = age_history(hits, now_s)
     windows = tuple([replace(window, net=window.net - nodes) for window in old.windows])
-    return replace(old, coming=old.coming[nodes:], windows=windows)
+    return replace(end_quiet(old), coming=old.coming[nodes:], windows=windows)
 
 
 def at_work(hits: Hits, nodes: int, now_s: Seconds) -> Hits:
@@ -167,6 +169,7 @@ class Outlook:
         self._losses = hits.losses or _NONE
         self._sums = _sums(hits)
         self._now = _shares(self._losses)
+        self._right: dict[int, tuple[float, ...]] = {}
 
     def weights(self) -> Sequence[float]:
         """Weight of each half-life's word; they sum to 1."""
@@ -177,6 +180,15 @@ class Outlook:
 
         None for one that is hardly ever there: it costs next to nothing, and says nothing against those behind it.
         """
+        rate = self.by_rates(k, after_s)
+        if rate is None or k > len(self._hits.quiets):
+            return rate
+        if k not in self._right:
+            self._right[k] = corrections(self._hits.quiets[k - 1])
+        return rate * self._right[k][length_at(self._hits, after_s)]
+
+    def by_rates(self, k: int, after_s: Seconds = 0.0) -> float | None:
+        """The same by faded rates alone, however long the pool was quiet."""
         hits = self._hits
         if k > len(hits.rates):
             return 0.0
@@ -205,6 +217,7 @@ def _faded(hits: Hits, now_s: Seconds) -> Hits:
         return hits
     if not hits.rates:
         return replace(hits, at=now_s)
+    hits = count_foretold(hits, now_s, Outlook(hits).by_rates)
     fades = _fades(gone_s)
     away = len(hits.coming)
     back = _times(hits.there[away:], fades, [1 - fade for fade in fades])

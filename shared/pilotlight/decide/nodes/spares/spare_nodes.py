@@ -28,6 +28,7 @@ from pilotlight.decide.nodes.spares.demand_rates import (
     likely_to_follow,
     smaller_at_s,
 )
+from pilotlight.decide.nodes.spares.quiet_time import SPARES
 from pilotlight.decide.offers.offerings import too_old
 from pilotlight.decide.place.provision import Provisioner
 from pilotlight.decide.work import Work
@@ -40,7 +41,6 @@ from pilotlight.units import HOUR, Seconds, Usd, UsdPerHour, cents, clock_second
 
 FAR_S = 90 * 24 * HOUR
 """Nothing is foretold for longer."""
-
 
 LONGEST = 2
 """So many times what a hit saves a spare may cost after the last hit: whatever comes, that is what hindsight lost."""
@@ -64,8 +64,8 @@ class Spares:
     before it is ready: it runs as long, only sooner. Where it is not, its boot was for nothing; that counts the more,
     the more of what a hit saves is boot.
 
-    To reach it ``bought`` are paid for: none while nodes are at work that by experience are idle again before another
-    is asked for.
+    To reach it ``bought`` are paid for, that still pay when they come: none while nodes are at work that by experience
+    are idle again before another is asked for.
 
     Whatever the rates say, none idles longer after the last hit than ``LONGEST`` times what a hit saves pays for. One
     that is bought has no images yet; one that worked may save its next pod ``pull_s`` of their pull besides.
@@ -89,7 +89,7 @@ class Spares:
         self.count = max(self.steady, more)
         again = hit_again_per_hour(self.hits)
         comes_back = again is not None and again <= self._least and more <= self.steady
-        self.bought = 0 if comes_back else self.count
+        self.bought = 0 if comes_back else max(more, self._paying_as_they_come())
 
     def saving(self, pull_s: Seconds) -> "Spares":
         """Those that pay where each saves the pull of images besides."""
@@ -104,6 +104,10 @@ class Spares:
                 break
             most = most if rate is None else k
         return most
+
+    def _paying_as_they_come(self) -> int:
+        """Those of ``steady`` that still pay a lead time later, when one that is bought now has come."""
+        return next((k for k in range(min(self.steady, SPARES)) if not self.pays(k + 1, self._lead_s)), self.steady)
 
     def pays(self, k: int, after_s: Seconds = 0.0) -> bool:
         """True where the k-th spare pays for itself, now or so much later if nothing is asked for."""
@@ -317,9 +321,8 @@ def _in_its_best_zone(offering: Offering, run: Provisioner, memory: Memory) -> O
 
 def _rests(offering: Offering, run: Provisioner, policy: Policy, memory: Memory) -> bool:
     """True where nothing is bought of an offering now: it failed, its price is too old, or a budget's step says so."""
-    if memory.live_backoff(offering.name, run.now) or too_old(policy, offering, run.now):
-        return True
-    return bool(barring_step(run.steps, offering, memory.pool_class.get(offering.pool, ""), "", run.now))
+    failed = memory.live_backoff(offering.name, run.now) or too_old(policy, offering, run.now)
+    return bool(failed or barring_step(run.steps, offering, memory.pool_class.get(offering.pool, ""), "", run.now))
 
 
 def spares_coming(run: Provisioner, by_pool: Mapping[str, Offering]) -> Counter[str]:
@@ -328,11 +331,8 @@ def spares_coming(run: Provisioner, by_pool: Mapping[str, Offering]) -> Counter[
 
 
 def _empty(bins: Iterable[Bin], by_pool: Mapping[str, Offering]) -> Counter[str]:
-    return Counter([b.pool for b in bins if b.pool in by_pool and _untouched(b, by_pool[b.pool])])
-
-
-def _untouched(bin_: Bin, offering: Offering) -> bool:
-    return not bin_.taken and sum(bin_.devices) >= sum(offering.devices) and bin_.slices == offering.slices
+    unused = ((b, by_pool[b.pool]) for b in bins if b.pool in by_pool and not b.taken)
+    return Counter([b.pool for b, of in unused if sum(b.devices) >= sum(of.devices) and b.slices == of.slices])
 
 
 def _warm_buy(offering: Offering, count: int, terms: Terms | None, why: str) -> Buy:
