@@ -7,13 +7,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 
+import msgspec
 import pytest
 from late_worker import Worker
 from owners_stage import RUNS_ON, stage, totals
 from stage import Stage
 
-from pilotlight.flow.budgets import budget_accounts, renew_holds
+from pilotlight.flow.budgets import budget_accounts, budget_holds, renew_holds
 from pilotlight.flow.observe.snapshot import look
+from pilotlight.state_schema.billing_records import HOLD
 from pilotlight.units import HOUR
 
 
@@ -117,3 +119,20 @@ def test_two_hand_overs_that_go_on_in_turns_charge_nothing_twice() -> None:
         lost(on)
 
     at_every_call(in_turns)
+
+
+@pytest.mark.parametrize("id", ["00", "zz"], ids=["the new hold is read first", "the old one is"])
+def test_a_node_that_is_given_back_amid_its_hand_over_is_charged_whole(id: str) -> None:
+    """Two holds name it as its release is settled: the older one pays for all of it, whichever is read first."""
+    on = stage({"rich": "900"}, batch=RUNS_ON)
+    on.event(on.submit("first", gpus=8, run_s=HOUR, team="rich"))
+    on.minutes(15)
+    ((_, _, old),) = budget_accounts.every_hold(on.deps)
+    now = on.deps.now()
+    new = msgspec.structs.replace(old, id=id, since=now, matched_at=now, after=old.id, until=now, accounts=())
+    HOLD.put(on.deps.state, f"c/{id}", new, over=None)
+    on.wait(60)
+    budget_holds.settle(on.deps, {old.instance}, ())
+    on.world.finish("uid-first")
+    on.world.terminate(old.instance, "released")
+    assert totals(on)["rich"] == pytest.approx(on.world.cost(), abs=Decimal("0.01"))
