@@ -150,13 +150,20 @@ class Handover:
             classes=hold.classes,
             teams=hold.teams,
         )
-        self.still_ours()
-        was = self.before[asked.id].was if asked.id in self.before else None
-        if HOLD.change(self.deps.state, self.deps.name, {asked.id: (was, asked)}):
-            return hold  # Another worker was faster.
-        self.before[asked.id] = Kept(asked.id, asked, asked)
-        budget_holds.end(self.deps, entry._replace(value=hold), self.now)
+        named = entry.value.instance == hold.instance or self._wrote(hold)  # Else it has its node from this look on.
+        if not (named and self._wrote(asked)):
+            return hold
+        budget_holds.end(self.deps, self.before[hold.id]._replace(value=hold), self.now)
         return asked
+
+    def _wrote(self, hold: Hold) -> bool:
+        """Write a hold in place of what is known of it; False where another worker was faster."""
+        self.still_ours()
+        was = self.before[hold.id].was if hold.id in self.before else None
+        if HOLD.change(self.deps.state, self.deps.name, {hold.id: (was, hold)}):
+            return False
+        self.before[hold.id] = Kept(f"{self.deps.name}/{hold.id}", hold, hold)
+        return True
 
     def _terms(self, offering: Offering, owner: Payer) -> Terms:
         return terms(offering, self.deps.policy, workload_class=class_of(owner.workload_class), team=owner.team)

@@ -19,13 +19,19 @@ from pilotlight.state_schema.billing_records import HOLD
 from pilotlight.units import HOUR
 
 
-def handing_over() -> tuple[Stage, Worker]:
-    """Team poor's pod is on the node that team rich bought, and a worker is about to hand the hold over."""
+def handing_over(seen: bool) -> tuple[Stage, Worker]:
+    """Team poor's pod is on the node that team rich bought, and a worker is about to hand the hold over.
+
+    Where that is not ``seen`` before, it is the first look that shows the node.
+    """
     on = stage({"rich": "900", "poor": "900"}, batch=RUNS_ON)
     on.event(on.submit("first", gpus=8, run_s=600, team="rich"))
-    on.minutes(15)
+    if seen:
+        on.minutes(15)
+    else:
+        on.world.delete(on.world.pending["uid-first"])
     on.submit("second", gpus=8, run_s=2 * HOUR, team="poor")
-    on.wait(60)
+    on.wait(60 if seen else 300)
     snapshot = look(on.deps)
     assert [pod.team for node in snapshot.view.nodes for pod in node.gpu_pods] == ["poor"]
     return on, Worker(on.deps.state, lambda state: renew_holds.keep(replace(on.deps, state=state), snapshot))
@@ -38,11 +44,11 @@ def charged_once(on: Stage) -> None:
     assert sum(totals(on).values()) == pytest.approx(on.world.cost(), abs=Decimal("0.01"))
 
 
-def at_every_call(then: Callable[[Stage, Worker], None]) -> None:
+def at_every_call(then: Callable[[Stage, Worker], None], seen: bool = True) -> None:
     """A worker comes so far, for each call of its hand-over, and something else happens."""
     calls, over = 0, False
     while not over:
-        on, worker = handing_over()
+        on, worker = handing_over(seen)
         for _ in range(calls):
             worker.step()
         calls, over = calls + 1, worker.over
@@ -70,7 +76,8 @@ def test_a_node_that_goes_before_its_hand_over_was_done_is_charged_to_its_end() 
     at_every_call(dies)
 
 
-def test_a_hand_over_that_others_find_half_done_is_done_once() -> None:
+@pytest.mark.parametrize("seen", [True, False], ids=["a node that was seen", "one that was not"])
+def test_a_hand_over_that_others_find_half_done_is_done_once(seen: bool) -> None:
     """The worker died at any call of it: the next looks end it, and nobody pays a minute twice."""
 
     def dies(on: Stage, worker: Worker) -> None:
@@ -78,7 +85,7 @@ def test_a_hand_over_that_others_find_half_done_is_done_once() -> None:
         on.minutes(2)
         lost(on)
 
-    at_every_call(dies)
+    at_every_call(dies, seen)
 
 
 @pytest.mark.parametrize("rests", [0, 2], ids=["the node goes at once", "others look before"])
