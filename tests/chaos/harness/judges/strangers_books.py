@@ -134,7 +134,7 @@ class StrangersBooks:
         self._nodes: dict[str, BookedNode] = {}
         self._kinds: dict[str, tuple[Decimal, Decimal]] = {}
         self._holds: dict[str, str] = {}
-        self._handed_over: set[str] = set()
+        self._handed_over: dict[str, datetime] = {}
         self.whose: dict[str, tuple[_Owner, ...]] = {}
         self._beside: dict[str, list[BookedNode]] = {}
         self._claims: dict[str, _Terms] = {}
@@ -226,8 +226,9 @@ class StrangersBooks:
                 self._claims[key] = hold.terms
                 return
             self._claims.pop(key, None)
-            self._handed_over.add(hold.after)
-            if key.rpartition("/")[2] in self._handed_over:
+            self._handed_over[hold.after] = hold.since
+            taken = self._handed_over.get(key.rpartition("/")[2])
+            if taken is not None and hold.since <= taken:
                 return  # It is settled: its node is another's.
             id, since_s = hold.instance, (hold.since - START).total_seconds()
             if self.whose.get(id, hold.terms.whose[:1]) != hold.terms.whose:
