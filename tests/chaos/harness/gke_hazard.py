@@ -4,8 +4,9 @@ As ``asg_hazard``, whose luck decides. Here what is refused is refused late: a g
 for what it could not make, and makes it in the middle of any later look. While faults last, it is DONE before anything
 is made or even listed; instances that are there tell errors of old attempts; pools are upgraded blue-green for a while,
 and both colours listed; and once a project another hand resizes a group, or makes a resize request that is rolled back.
-Another hand closes pools for a while, too; their groups cannot be read, or take instances on and make none without a
-word; lists tell one instance twice, and attempts end with several errors, of which a general one leads.
+Another hand closes pools for a while, too, or deletes their groups; these cannot be read (403, 503), or take instances
+on and make none without a word; lists tell one instance twice, and attempts end with several errors, of which a general
+one leads.
 """
 
 from collections import Counter
@@ -121,11 +122,30 @@ class ChaosGke(Gke):
             self.extra[self.dice.choice(pools)] = self.dice.choice(SHUT)
         if self._meets("unread", UNREAD):
             hidden = len(pools) > 1 and not self.refuses  # An account that may see none is told so, and looks at none.
-            self.refuses[self.dice.choice(pools)] = self.dice.choice((403, 404, 503)) if hidden else 404
-        self.seen.books.unread.note(self.refuses, self.world.now_s)
+            status, pool = self.dice.choice((403, 404, 503)) if hidden else 404, self.dice.choice(pools)
+            if status != 404 or self._delete(pool):
+                self.refuses[pool] = status
+        unread = [pool for pool, status in self.refuses.items() if status != 404]  # A group that is gone makes nothing.
+        self.seen.books.unread.note(unread, self.world.now_s)
         self.shifts = int(self._meets("told twice", TWICE))
         self.codes = [attempt("RESOURCE_OPERATION_FAILED", NoCapacity("it failed")), attempt("", NoCapacity("none"))]
         self.codes = self.codes if self._meets("several errors", SEVERAL) else []
+
+    def _delete(self, pool: str) -> bool:
+        """Another hand deletes a group with its instances, and makes it again later: only then Compute Engine answers
+        404. Whether it is deleted: none is while it makes anew what went, which the world would go on with."""
+        of = [name for name, (own, *_) in (*self.tried.items(), *self.unmade.items()) if own == pool]
+        there = [node.id for node in self.world.nodes.values() if node.pool == pool]
+        if self.world.fleet.desired[pool] > len(of) + len(there):
+            return False
+        for name in of:
+            self.tried.pop(name, None)
+            self.unmade.pop(name, None)
+            self.world.fleet.desired[pool] -= 1
+        for name in there:
+            self.world.terminate(name, "its group was deleted", evict=True)
+        self.met["deleted"] += 1
+        return True
 
     def _another_comes(self) -> None:
         """Another hand resizes a group once, or makes a resize request that is rolled back in the end."""
@@ -136,6 +156,8 @@ class ChaosGke(Gke):
             return
         self.beside -= 1
         pool = self.dice.choice(sorted(self.world.fleet.pools))
+        if self.refuses.get(pool) == 404:
+            return
         self.resize_request(pool, 1)
         self.seen.purchases.lost.add(pool)
         if self.dice.random() < 0.5:

@@ -45,14 +45,14 @@ class Stalling:
 class Worker:
     """One worker at one piece of work, a call to the store at a time."""
 
-    def __init__(self, state: State, work: Callable[[State], None]) -> None:
+    def __init__(self, state: State, work: Callable[[State], object]) -> None:
         self.state, self.over = Stalling(state), False
         self.failed: BaseException | None = None
         self._thread = Thread(target=self._run, args=(work,), daemon=True)
         self._thread.start()
         self.state.parked.acquire()
 
-    def _run(self, work: Callable[[State], None]) -> None:
+    def _run(self, work: Callable[[State], object]) -> None:
         try:
             work(self.state)
         except Unavailable:

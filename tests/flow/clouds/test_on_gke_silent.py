@@ -15,6 +15,7 @@ from pilotlight.adapters.pools.gke import google_rest, refusals
 from pilotlight.errors import Retry
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
+from pilotlight.flow.billing import meter_nodes
 from pilotlight.flow.budgets.interruption_records import open_interruptions
 from pilotlight.flow.cycle.planning import preview
 from pilotlight.units import HOUR
@@ -112,6 +113,24 @@ def test_what_boots_while_its_group_is_down_is_not_bought_twice() -> None:
         gke.make()
         stage.minutes(5)
         assert (stage.nodes("one"), stage.world.launches) == (1, 1)
+
+
+def test_what_boots_while_its_group_is_down_amid_an_upgrade_is_metered_on() -> None:
+    """The pool is closed for the upgrade, and its group silent at one count: the node is not taken for gone by that."""
+    with on_gke(pools=BOTH, budgets=DAY) as (stage, gke):
+        stage.event(stage.submit("a", run_s=2 * HOUR))
+        gke.doubled.add("one")
+        stage.wait(60)
+        meter_nodes.count(stage.deps)
+        gke.refuses["one"] = 503
+        stage.wait(60)
+        meter_nodes.count(stage.deps)
+        gke.refuses.clear()
+        stage.wait(600)
+        (node,) = stage.world.nodes
+        stage.world.terminate(node, "lost", evict=True)
+        usd = sum(line.usd for line in meter_nodes.count(stage.deps).lines)
+        assert usd == pytest.approx(stage.world.cost(), abs=Decimal("0.001"))
 
 
 def test_a_blip_of_one_zone_gives_nothing_back_of_the_other(monkeypatch: pytest.MonkeyPatch) -> None:

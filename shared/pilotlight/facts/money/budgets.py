@@ -139,6 +139,7 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
     until: datetime  # Hard budgets hold its node up to here.
     instance: str = ""  # Empty until it is bought.
     matched_at: datetime | None = None  # The look that matched it to its instance.
+    after: str = ""  # Hold that it took its instance over from: that one ends at the same look.
     accounts: tuple[str, ...] = ()  # Each is listed before anything is held there.
     ended_at: datetime | None = None  # When its node stopped.
     void: bool = False  # Nothing was bought for it: it costs nothing.

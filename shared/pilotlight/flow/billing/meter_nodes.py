@@ -163,7 +163,7 @@ def _look(deps: Deps, from_: CountFrom | None) -> MeterLook:
 
 
 def _lit(deps: Deps) -> tuple[list[Lit], frozenset[str]]:
-    """Instances that are paid for, and pools that do not answer. Pools are read first: one that joins meanwhile is in
+    """Instances that are paid for, and pools not read whole. Pools are read first: one that joins meanwhile is in
     both, never in neither."""
     pools, view = deps.pools.describe(), deps.observe()
     if any(pool.stops or pool.stopped for pool in pools):
@@ -174,7 +174,8 @@ def _lit(deps: Deps) -> tuple[list[Lit], frozenset[str]]:
         one._replace(since=min(one.since, launched[one.instance])) if one.instance in launched else one
         for one in lit_instances(view.nodes, pools)
     ]
-    return lit, frozenset(pool.name for pool in pools if pool.rules is not None and pool.rules.silent)
+    silent = (pool.name for pool in pools if pool.hidden or (pool.rules is not None and pool.rules.silent))
+    return lit, frozenset(silent)
 
 
 def _untold_since(from_: CountFrom | None) -> datetime | None:

@@ -128,9 +128,12 @@ def _unsold(record: Record) -> set[str]:
 
 
 def settle(deps: Deps, gone: Iterable[str], unsold: Iterable[str]) -> None:
-    """Settle holds by the instances that were given back, and free those, by id, for which nothing was bought."""
+    """Settle holds by the instances that were given back, and free those, by id, for which nothing was bought.
+
+    The oldest first: of two that name one instance, amid a hand-over, it pays for all that is not paid for.
+    """
     gone, unsold, now = set(gone), set(unsold), deps.now()
-    for found in budget_accounts.every_hold(deps):
+    for found in sorted(budget_accounts.every_hold(deps), key=lambda found: found.value.since):
         if found.value.instance in gone:
             end(deps, found, now)
         elif found.value.id in unsold and not found.value.instance:

@@ -1,11 +1,12 @@
 """Holds go over to whoever's pods are on the node now, from this look on.
 
 Where the scheduler put pods on each other's nodes of a pool, or a team's own node is empty meanwhile, holds change
-nodes: each team goes on with its own dollars. Else the old one ends at what the node cost up to now, and another
-begins. A crash in between leaves a node without a hold, which is held for anew from where it was charged, by its pods.
+nodes: each team goes on with its own dollars. Else another begins, and the old one ends at what the node cost up to
+now. The new one is written first and names the old one (``after``): where its worker dies in between, the next look
+ends the old one at the same moment (``renew_holds``), so that no minute of the node is nobody's.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 
 from msgspec.structs import replace
 
@@ -19,14 +20,15 @@ from pilotlight.flow.budgets.hold_funding import Funding
 from pilotlight.flow.budgets.hold_moves import Live, is_frozen
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
+from pilotlight.state_schema.billing_records import HOLD
 from pilotlight.state_schema.table import Kept
 
 
 class Handover:
-    """The holds of one look that change hands. ``before`` are the records as they were read."""
+    """The holds of one look that change hands. ``before`` are the records as they are in the state."""
 
     def __init__(
-        self, deps: Deps, snapshot: Snapshot, before: Mapping[str, Kept[Hold]], still_ours: Callable[[], None]
+        self, deps: Deps, snapshot: Snapshot, before: MutableMapping[str, Kept[Hold]], still_ours: Callable[[], None]
     ) -> None:
         self.deps, self.now, self.before, self.still_ours = deps, snapshot.now, before, still_ours
         self._offerings = {offering.pool: offering for offering in deps.offerings}
@@ -129,8 +131,6 @@ class Handover:
         entry, offering = self.before.get(hold.id), self._offerings[one.pool]
         if entry is None:  # It is held for from this look on.
             return replace(hold, terms=rules.terms_of(self._terms(offering, owners[0]), owners))
-        self.still_ours()
-        budget_holds.end(self.deps, entry._replace(value=hold), self.now)
         asked = rules.waits_for(waiting, one.pool, owners[0]) or Hold(
             id=f"held.{one.instance}.{self.now:%Y%m%dT%H%M%S%f}",
             decision="",
@@ -139,16 +139,31 @@ class Handover:
             binds_until=self.now,
             until=self.now,
         )
-        return replace(
+        asked = replace(
             asked,
             terms=replace(rules.terms_of(asked.terms, owners), minimum_s=0),
             since=rules.begins_at(hold, self.now),
             instance=one.instance,
             matched_at=self.now,
+            after=hold.id,
             frozen=hold.frozen,
             classes=hold.classes,
             teams=hold.teams,
         )
+        named = entry.value.instance == hold.instance or self._wrote(hold)  # Else it has its node from this look on.
+        if not (named and self._wrote(asked)):
+            return hold
+        budget_holds.end(self.deps, self.before[hold.id]._replace(value=hold), self.now)
+        return asked
+
+    def _wrote(self, hold: Hold) -> bool:
+        """Write a hold in place of what is known of it; False where another worker was faster."""
+        self.still_ours()
+        was = self.before[hold.id].was if hold.id in self.before else None
+        if HOLD.change(self.deps.state, self.deps.name, {hold.id: (was, hold)}):
+            return False
+        self.before[hold.id] = Kept(f"{self.deps.name}/{hold.id}", hold, hold)
+        return True
 
     def _terms(self, offering: Offering, owner: Payer) -> Terms:
         return terms(offering, self.deps.policy, workload_class=class_of(owner.workload_class), team=owner.team)

@@ -1,5 +1,6 @@
 """A pass over all budget holds at every look: settle what stopped, hold for what is lit, freeze or stop the rest."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
@@ -99,7 +100,7 @@ class _Keeper:
         """Stopped nodes first: they free money. Then nodes with work on them, then the others."""
         before = {entry.value.id: entry for entry in budget_accounts.every_hold(self.deps)}
         holds, lit = self._judged(before)
-        holds = self._of_living_workloads(holds, before, lit)
+        holds = self._of_living_workloads(self._after_handovers(holds, before), before, lit)
         unsold = budget_holds.unsold(self.deps, holds, self.unresolved)
         found = rules.match(holds, lit, self.snapshot.pools, self.now, self.unresolved, unsold)
         self._end(found.over, before)
@@ -130,6 +131,32 @@ class _Keeper:
                 self.got.capped |= {name for name, spent_up in cold.items() if spent_up}
         return holds, lit
 
+    def _after_handovers(self, holds: list[Hold], before: Mapping[str, Kept[Hold]]) -> list[Hold]:
+        """The holds, where two name one node, as its hand-over leaves them: the old one ends where the new one begins,
+        and one that was written late, for a time that is paid for, has no node."""
+        named = Counter(hold.instance for hold in holds if hold.instance and hold.ended_at is None)
+        if not any(count > 1 for count in named.values()):
+            return holds
+        begun = sorted((h for h in holds if h.matched_at is not None), key=lambda h: (h.since, h.id), reverse=True)
+        ends = {(hold.after, hold.instance): hold.matched_at for hold in begun}
+        out: list[Hold] = []
+        for hold in holds:
+            if hold.ended_at is not None or named[hold.instance] < 2:
+                out.append(hold)
+            elif self._is_paid_for(hold, holds):
+                out.append(replace(hold, instance="", matched_at=None))
+            elif (at := ends.get((hold.id, hold.instance))) is not None:
+                self.still_ours()
+                budget_holds.end(self.deps, before[hold.id], at)
+            else:
+                out.append(hold)
+        return out
+
+    def _is_paid_for(self, hold: Hold, holds: Iterable[Hold]) -> bool:
+        """True where another paid for its instance from before it was matched to it until after that."""
+        paid, matched = self._paid_until(hold.instance, holds), hold.matched_at
+        return paid is not None and matched is not None and paid >= matched and paid > hold.since
+
     def _of_living_workloads(
         self, holds: list[Hold], before: Mapping[str, Kept[Hold]], lit: Sequence[Lit]
     ) -> list[Hold]:
@@ -143,7 +170,7 @@ class _Keeper:
         self.got.due += kept.due
         return [hold for hold in holds if hold.id not in kept.over]
 
-    def _of_their_owners(self, live: list[Live], before: Mapping[str, Kept[Hold]]) -> list[Live]:
+    def _of_their_owners(self, live: list[Live], before: dict[str, Kept[Hold]]) -> list[Live]:
         """The holds by whose pods are on their nodes now, where there are some and any budget asks that."""
         scopes = (budget.scope for budget in self.deps.policy.budgets)
         asked = any(isinstance(scope, BudgetScope) and not scope.pool for scope in scopes)

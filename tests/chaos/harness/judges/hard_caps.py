@@ -4,7 +4,7 @@ While the store, the API server or the cloud does not answer, or every look at a
 may be passed by what is lit meanwhile, and then people are told. Two other exceptions: work that may not be stopped,
 and that bound by itself to a node bought for less: its node takes nothing more, and that is told. And nodes that came
 and went while every worker stood still. And what the group of a pool made anew while it could not be read (GKE's 403 or
-404): that node alone, until its group is read again or it joins.
+503): that node alone, until its group is read again or it joins.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -67,13 +67,14 @@ class _Terms(msgspec.Struct):
 
 
 class _Hold(msgspec.Struct):
-    """What is read of a hold's record: whose node, which, and since when."""
+    """What is read of a hold's record: whose node, which, since when, and after which other hold of it."""
 
     since: datetime
     terms: _Terms
     instance: str = ""
     frozen: bool = False
     matched_at: datetime | None = None
+    after: str = ""
 
 
 class _Holds(msgspec.Struct):
@@ -133,6 +134,7 @@ class StrangersBooks:
         self._nodes: dict[str, BookedNode] = {}
         self._kinds: dict[str, tuple[Decimal, Decimal]] = {}
         self._holds: dict[str, str] = {}
+        self._handed_over: dict[str, datetime] = {}
         self.whose: dict[str, tuple[_Owner, ...]] = {}
         self._beside: dict[str, list[BookedNode]] = {}
         self._claims: dict[str, _Terms] = {}
@@ -224,6 +226,10 @@ class StrangersBooks:
                 self._claims[key] = hold.terms
                 return
             self._claims.pop(key, None)
+            self._handed_over[hold.after] = hold.since
+            taken = self._handed_over.get(key.rpartition("/")[2])
+            if taken is not None and hold.since <= taken:
+                return  # It is settled: its node is another's.
             id, since_s = hold.instance, (hold.since - START).total_seconds()
             if self.whose.get(id, hold.terms.whose[:1]) != hold.terms.whose:
                 from_ = hold.matched_at if key in self._holds and hold.matched_at else hold.since
