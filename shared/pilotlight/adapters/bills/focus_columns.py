@@ -70,8 +70,8 @@ def amount_of(columns: Columns, name: str) -> str:
 
 
 def moment_of(columns: Columns, name: str) -> str:
-    """A column as a UTC time without its zone. Text and times with a zone cost a conversion each: text in UTC, to the
-    second, is read without one."""
+    """A column as a UTC time without its zone. Text and times with a zone cost a conversion each: text in UTC is read
+    without one. Text without a zone is UTC: DuckDB would read it in the zone that an earlier row named."""
     kind = columns[name]
     if kind.startswith("TIMESTAMP") and "ZONE" not in kind:
         return f'"{name}"'
@@ -81,7 +81,8 @@ def moment_of(columns: Columns, name: str) -> str:
         leap = f"regexp_replace(\"{name}\", ':60', ':59')"
         at = f"COALESCE({at}, TRY_CAST({whole} AS TIMESTAMPTZ), TRY_CAST({leap} AS TIMESTAMPTZ))"
         plain = f'strlen("{name}") = 19 OR (strlen("{name}") = 20 AND suffix("{name}", \'Z\'))'
-        utc = f'CASE WHEN {plain} THEN TRY_CAST("{name}" AS TIMESTAMP) END'
+        plain = f"{plain} OR regexp_full_match(\"{name}\", '[0-9-]+([T ][0-9:.]*)?')"
+        utc = f'CASE WHEN {plain} THEN COALESCE(TRY_CAST("{name}" AS TIMESTAMP), TRY_CAST({leap} AS TIMESTAMP)) END'
         return f"COALESCE({utc}, make_timestamp(epoch_us({at})))"
     return f"make_timestamp(epoch_us({at}))"
 
