@@ -96,7 +96,7 @@ def add_demand(hits: Hits | None, nodes: int, jobs: float, now_s: Seconds, lead_
     old = age_history(hits or Hits(at=now_s, quiet_from=now_s), now_s)
     coming, rates, there, losses = list(old.coming), list(old.rates), list(old.there), list(old.losses or _NONE)
     known = len(coming)
-    old = end_quiet(old, range(known, known + nodes))
+    old = end_quiet(old, range(known, known + nodes)) if old.quiets else replace(old, quiet_from=now_s)
     coming += [now_s + lead_s] * min(nodes, MOST_COMING - known)
     for k in range(known, min(known + nodes, MOST)):
         if k == len(rates):

@@ -25,7 +25,7 @@ REMEMBERED = 60.0
 """Beyond so many hits of a spare all its counts are halved: what a pool is used for changes."""
 
 _NONE = (0.0,) * len(LENGTHS_S)
-Forecast = Callable[[int, Seconds], float | None]
+HitsAhead = Callable[[int, Seconds], float | None]
 """Hits an hour of the k-th spare so many seconds later."""
 
 
@@ -46,7 +46,7 @@ def length_at(hits: Hits, after_s: Seconds = 0.0) -> int:
     return bisect_right(LENGTHS_S, max(0.0, hits.at + after_s - hits.quiet_from)) - 1
 
 
-def count_foretold(hits: Hits, until_s: Seconds, foretell: Forecast) -> Hits:
+def count_foretold(hits: Hits, until_s: Seconds, foretell: HitsAhead) -> Hits:
     """The history with the hits foretold from its time on, of the first spares that are there."""
     first, last = len(hits.coming), min(SPARES, len(hits.rates))
     if first >= last:
