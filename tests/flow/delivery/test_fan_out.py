@@ -9,7 +9,7 @@ import pytest
 from telling_stage import Wall, alert, desk_of, later
 
 from pilotlight.adapters.state.memory import MemoryState
-from pilotlight.errors import BadRequest, Throttled, Unavailable, Unsure
+from pilotlight.errors import BadRequest, Conflict, Throttled, Unavailable, Unsure
 from pilotlight.facts.alerts.delivery_records import Telling
 from pilotlight.facts.messages import Alert, DeadLetter
 from pilotlight.flow.delivery.deliver import CLAIM_S, MOST_ATTEMPTS, claim, deliver
@@ -268,6 +268,28 @@ def test_an_end_that_overtakes_its_beginning_lets_nobody_believe_the_beginning(c
     fan_out(desk, news)
     fan_out(desk, alert(at=clock.now() + timedelta(seconds=10), resolved=True))
     assert [told.resolved for told in wall.told] == [False, True]
+
+
+def test_an_end_that_the_store_did_not_keep_comes_again(clock: VirtualClock) -> None:
+    """A conflict that nobody else's write explains leaves no word of an end: its beginning would be told after it."""
+
+    class Contended(MemoryState):
+        refused = 0
+
+        def put(self, key: str, value: bytes, **conditions: object) -> int:
+            if key.startswith("proof/") and not self.refused:
+                self.refused += 1
+                raise Conflict("given up amid contention")
+            return super().put(key, value, **conditions)  # type: ignore[arg-type]
+
+    wall = Wall()
+    desk = desk_of(clock, {"a": wall}, state=Contended(clock))
+    begin, end = (alert(at=clock.now() + timedelta(seconds=n), resolved=bool(n)) for n in range(2))
+    with pytest.raises(Throttled, match="came first"):
+        fan_out(desk, end)
+    assert fan_out(desk, end).did == ("a: over before it was told",)
+    assert fan_out(desk, begin).did == ("a: over already",)
+    assert wall.told == []
 
 
 def test_a_doubled_beginning_is_not_told_after_an_end_that_found_it_waiting(clock: VirtualClock) -> None:

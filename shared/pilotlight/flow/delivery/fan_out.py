@@ -94,6 +94,8 @@ def _arrive(desk: Desk, name: str, alert: Alert) -> Word:
     if alert.resolved and first is None and later_end(before, alert):
         end_came_first(desk, name, alert)
         before, first = _looked(desk, name, alert)  # A beginning that came meanwhile is told, and then this.
+        if first is None and later_end(before, alert):
+            raise Conflict("that an end came first is not written down: it has to come again")
     if said := _settled(desk, name, alert, before, first) or _given_up(before, alert, now, rules.again_after):
         if not alert.resolved:
             goes_on(desk, name, alert)
