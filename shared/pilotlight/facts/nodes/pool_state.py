@@ -100,6 +100,7 @@ class PoolState(msgspec.Struct, frozen=True, kw_only=True):
     hidden: bool = False  # That part may be there and have nodes; else it is gone.
     rules: PoolRules | None = None  # None where the cloud tells none.
     paid: tuple[Paid, ...] = ()  # What its nodes may run on at no further cost.
+    paid_unread: str = ""  # Why that may not be read, by the right that is missing; empty where it may.
     drifted: tuple[str, ...] = ()  # Instances that an older version of its launch template made.
 
 
