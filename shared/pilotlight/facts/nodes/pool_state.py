@@ -76,6 +76,7 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
     gives: tuple[str, ...] = ()  # Instances that go back all the same while nothing is bought there.
     names_zone: bool = False  # It has several zones, and each purchase must name its own.
     kind: CapacityType | None = None  # How its nodes are paid for; None where its cloud does not tell.
+    surges: str = ""  # What an upgrade lights beside its nodes, with the command that makes it light none.
     queues: bool = False  # Its nodes come by its cloud's queue, by whose autoscaler too.
     forgets: bool = False  # What was asked for and refused is gone from it, as what was never asked for.
 

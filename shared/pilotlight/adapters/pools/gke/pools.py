@@ -254,7 +254,7 @@ class GkePools:
             raise no.cause or (Busy if no.passes else BadRequest)(no.why)
 
     def _state(self, name: str, cluster: Cluster, pool: NodePool, look: PoolLook) -> PoolState:
-        return state_at(name, pool, look, self._closed(cluster, pool, look), self._clock.now())
+        return state_at(name, pool, look, self._closed(cluster, pool, look), self._clock.now(), self._where)
 
     def _closed(self, cluster: Cluster, pool: NodePool, look: PoolLook) -> Closed | None:
         no = why_closed(cluster, pool, self._where, self._clock.now(), unasked=look.unasked)

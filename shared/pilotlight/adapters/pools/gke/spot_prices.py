@@ -1,5 +1,5 @@
-"""What Compute Engine has listed of spot, by ``advice.capacityHistory``: the price that counts, by a call a machine type
-and region, and what spot cost in a zone of late and how much of it was taken, by one a type and zone.
+"""Spot as Compute Engine has listed it (the method ``capacityHistory``): a call a machine type and region tells the
+price that counts, and one a type and zone what spot cost there of late and how much of it was taken.
 
 GPUs that are added to an N1 are no part of its history (Compute Engine's "View the preemption rate and pricing for Spot
 VMs"), so those are not asked for. Its preemption rate of a day is the share of that day's stops which preemption made.
