@@ -111,7 +111,7 @@ def drifted(gate: LiveGate) -> list[str]:
 
 
 def test_a_limit_that_changes_is_no_drift(opens: Opens) -> None:
-    """Up or down, by another hand and back by ours, no machine drifts; a change of the template is seen in that time."""
+    """Up or down, by another hand and back by ours, no machine drifts; in that time the template's change is seen."""
     gate = opens("25")
     gate.pool(limit="400")
     gate.tick()
