@@ -194,7 +194,7 @@ class SpotShop(Protocol):
 
 @runtime_checkable
 class OddsShop(Protocol):
-    """A cloud that tells where its spot is soon taken."""
+    """A cloud that tells by zone what its spot costs, and how much of it is taken."""
 
     def with_odds(self, told: "ToldPrices", places: Sequence[str]) -> "ToldPrices":
         """What was told, with those of these ``places``, each "size/zone". Raises ``Denied`` or ``Retry``."""

@@ -95,9 +95,20 @@ def test_a_node_is_bought_in_the_zone_that_usually_costs_less() -> None:
     assert [(buy.zone, buy.usd_per_hour) for buy in made.buys] == [("b", Decimal("0.5"))]
 
 
-@pytest.mark.parametrize(("by_catalogue", "found"), [(0.05, log(2)), (2.0, 2.0)])
-def test_spot_that_is_soon_taken_loses_half_its_nodes_within_an_hour(by_catalogue: float, found: float) -> None:
-    """Or what the catalogue says, where that is more; on-demand and other zones are as they were."""
+@pytest.mark.parametrize(
+    ("told", "by_catalogue", "found"),
+    [
+        (LivePrices(at=NOW, soon_taken=("l4/a",)), 0.05, log(2)),
+        (LivePrices(at=NOW, soon_taken=("l4/a",)), 2.0, 2.0),
+        (LivePrices(at=NOW, taken={"l4/a": 0.1}), 0.05, 0.1),
+        (LivePrices(at=NOW, taken={"l4/a": 0.01}), 0.05, 0.05),
+        (LivePrices(at=NOW, taken={"l4/a": 0.01}), 0.0, 0.0),
+        (LivePrices(at=NOW, taken={"l4/a": 0.1}, soon_taken=("l4/a",)), 0.05, log(2)),
+    ],
+)
+def test_what_a_cloud_says_of_losses_makes_spot_no_safer(told: LivePrices, by_catalogue: float, found: float) -> None:
+    """The catalogue's rate counts where it is more, and what is taken for one that says nothing does; half of what is
+    soon taken goes within an hour; on-demand and other zones are as they were."""
     kind = InstanceType(
         cloud="gke",
         gpu_model="L4",
@@ -110,7 +121,7 @@ def test_spot_that_is_soon_taken_loses_half_its_nodes_within_an_hour(by_catalogu
         sold: PoolPolicy(cloud="gke", instance_type="l4", capacity_type=sold, zones=("a", "b")) for sold in kinds
     }
     catalog = Catalog(name="c", as_of=NOW, instance_types={"l4": kind})
-    offered, _ = told_offerings(Policy(version=1, pools=pools), catalog, LivePrices(at=NOW, soon_taken=("l4/a",)), "")
+    offered, _ = told_offerings(Policy(version=1, pools=pools), catalog, told, "")
     rates = {(one.capacity_type, one.zone): one.interruptions_per_hour for one in offered}
     assert rates == {
         ("spot", "a"): found,

@@ -73,3 +73,17 @@ def test_where_spot_is_soon_taken_is_kept_until_it_is_asked_for_again() -> None:
         kept = PRICES.get(stage.deps.state, stage.deps.name)
         assert kept is not None
         assert kept.value.soon_taken == soon
+
+
+def test_prices_of_zones_and_rates_of_loss_that_come_with_prices_are_kept() -> None:
+    """A cloud that tells them beside its prices needs no other call; a rate goes with its next word."""
+    stage = Told()
+    zones = {"one/a": SpotPrices(now=Decimal("0.2"), least=Decimal("0.2"), most=Decimal("0.2"))}
+    for taken in ({"one/a": 0.1}, {}):
+        told = ToldPrices(prices={}, zones=zones, taken=taken)
+        stage.deps = replace(stage.deps, live_prices=saying(told), spot_prices=None)
+        stage.wait(ASK_EVERY_S + 1)
+        refresh_prices(stage.deps)
+        kept = PRICES.get(stage.deps.state, stage.deps.name)
+        assert kept is not None
+        assert (kept.value.taken, stage.usual) == (taken, Decimal("0.2"))

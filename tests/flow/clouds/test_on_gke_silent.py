@@ -1,6 +1,7 @@
 """A group of GKE's, or its queue, does not answer for a while: its pool alone waits, and a blip sends no pod away."""
 
 from decimal import Decimal
+from typing import NamedTuple
 
 import pytest
 from civo_server import Fault
@@ -18,12 +19,23 @@ from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.flow.billing import meter_nodes
 from pilotlight.flow.budgets.interruption_records import open_interruptions
 from pilotlight.flow.cycle.planning import preview
+from pilotlight.flow.deps import Deps
+from pilotlight.ports.state import State
+from pilotlight.tools.checkup.clouds.gke_rights import ACT, LOOK
+from pilotlight.tools.glance.look_at_cluster import glance
 from pilotlight.units import HOUR
 
 QUEUE = "GET .*/provisioningrequests"
 CAP = (Budget(name="cap", usd=Decimal(3), period="day", hard=True),)
 MAY_STOP = {"batch": ClassPolicy(gpu_models="any", idle_timeout=300, max_runtime=24 * HOUR, may_move=("hard-cap",))}
 UNREAD = "pool eight cannot be read whole"
+
+
+class Site(NamedTuple):
+    """What a glance needs of a deployment."""
+
+    deps: Deps
+    alerts: State
 
 
 @pytest.fixture(autouse=True)
@@ -35,6 +47,23 @@ def _not_patient(monkeypatch: pytest.MonkeyPatch) -> None:
 def told(stage: Stage) -> set[str]:
     """What alerts are about."""
     return {alert.what for alert in stage.alerts}
+
+
+def test_a_right_to_reservations_that_is_missing_is_told_by_look_and_status() -> None:
+    """By its name, and with what goes without it; the pod runs in a pool that is paid by the hour."""
+    pools = {
+        "one": PoolPolicy(instance_type="one", max=2, capacity_type="reserved"),
+        "eight": PoolPolicy(instance_type="eight", max=2),
+    }
+    with on_gke(pools=pools, budgets=DAY) as (stage, gke):
+        gke.granted = {*LOOK, *ACT} - {"compute.reservations.list"}
+        stage.event(stage.submit("a", workload_class="batch", run_s=HOUR))
+        stage.minutes(2)
+        assert (stage.nodes("one"), stage.nodes("eight")) == (0, 1)
+        assert "pool one cannot be read whole" in told(stage)
+        (found,) = glance(Site(stage.deps, stage.deps.state)).findings  # type: ignore[arg-type]
+        assert (found.subject, found.code) == ("pool one", "pool-unread")
+        assert found.message.startswith("compute.reservations.list is refused, so nothing is bought on a reservation: ")
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])

@@ -3,7 +3,7 @@
 from typing import Any
 
 from gke_answers import Refused
-from google_documents import Call
+from google_documents import COMPUTE, Call
 
 
 class PoolSettings:
@@ -11,7 +11,8 @@ class PoolSettings:
 
     ``works`` operations are still at work when they are first asked after; ``fails`` is what the next one ends with.
     ``spot`` has by machine type the records of its prices, others are none that Google knows; ``uptimes``
-    have by type and zone how long most of it runs.
+    have by type and zone how long most of it runs, ``preempted`` the share of each day's stops that preemption made.
+    ``young``: v1 of advice refuses spot.
     """
 
     def __init__(self) -> None:
@@ -21,6 +22,8 @@ class PoolSettings:
         self.fails = ""
         self.spot: dict[str, list[dict[str, Any]]] = {}
         self.uptimes: dict[tuple[str, str], str] = {}
+        self.preempted: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        self.young = False
         self._settled: dict[str, dict[str, Any]] = {}
 
     def _container_projects_locations_clusters_nodePools_setAutoscaling(self, call: Call, asked: Any) -> dict[str, Any]:
@@ -54,6 +57,8 @@ class PoolSettings:
         (zone,) = asked["distributionPolicy"]["zones"]
         (selection,) = asked["instanceFlexibilityPolicy"]["instanceSelections"].values()
         ((machine,), at) = selection["machineTypes"], zone["zone"].rpartition("/")[2]
+        if self.young and call.document == COMPUTE:
+            raise Refused(400, "invalid", "Invalid value for field 'instanceProperties.scheduling': 'SPOT'")
         if (machine, at) not in self.uptimes:
             raise Refused(400, "invalid", f"Machine type '{machine}' does not exist in zone '{at}'.")
         shard = {"zone": zone["zone"], "machineType": machine, "instanceCount": 1, "provisioningModel": "SPOT"}
@@ -65,9 +70,7 @@ class PoolSettings:
         machine = asked["instanceProperties"]["machineType"]
         if asked["instanceProperties"]["scheduling"]["provisioningModel"] != "SPOT" or machine not in self.spot:
             raise Refused(400, "invalid", f"Invalid value for field 'instanceProperties.machineType': '{machine}'")
-        region = call.path["region"]
-        told = {
-            "machineType": machine,
-            "location": f"https://www.googleapis.com/compute/v1/projects/p/regions/{region}",
-        }
-        return {**told, "priceHistory": self.spot[machine]} if self.spot[machine] else told
+        at = asked["locationPolicy"]["location"]
+        records = {"PRICE": self.spot[machine], "PREEMPTION": self.preempted.get((machine, at.rpartition("/")[2]), [])}
+        told = {f"{kind.lower()}History": records[kind] for kind in asked["types"] if records[kind]}
+        return {"machineType": machine, "location": f"https://www.googleapis.com/compute/v1/{at}", **told}

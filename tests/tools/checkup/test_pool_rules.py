@@ -99,6 +99,12 @@ def test_a_pool_that_is_paid_for_otherwise_than_the_policy_says_is_told(kind: An
     assert found == [verdict] * bool(verdict)
 
 
+def test_nodes_that_an_upgrade_lights_are_told_with_the_command() -> None:
+    """No budget holds them; the pool is bought in all the same."""
+    told = "an upgrade lights 1 node beside those of l4, which no budget holds: gcloud container update l4"
+    assert said({"surges": told}) == [("pool-surge", "warning", "gcloud container update l4")]
+
+
 def test_one_zone_has_nothing_to_rebalance() -> None:
     """The process may run there."""
     assert said({"rebalances": True}) == [("pool-rules", "ok", "")]

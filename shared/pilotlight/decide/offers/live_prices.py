@@ -71,16 +71,21 @@ def told_offerings(
     offered, findings = offerings(policy, with_told(catalog, told, region) if told.prices else catalog, region)
     if told.zones:
         offered = with_zones(offered, told.zones)
-    if told.soon_taken:
-        offered = tuple(_as_told(one, told.soon_taken) for one in offered)
+    if told.soon_taken or told.taken:
+        offered = tuple(_as_told(one, told) for one in offered)
     return tuple(_committed(one, told.committed.get(one.pool)) for one in offered), findings
 
 
-def _as_told(offering: Offering, soon_taken: Sequence[str]) -> Offering:
-    """Spot of which most is taken within an hour goes at ln 2 an hour, or more; what is learnt starts there."""
-    if offering.capacity_type != "spot" or f"{offering.instance_type}/{offering.zone}" not in soon_taken:
+def _as_told(offering: Offering, told: LivePrices) -> Offering:
+    """Spot of which most is taken within an hour goes at ln 2 an hour, or more, other spot at the least rate that its
+    cloud tells of it; what is learnt starts there."""
+    from pilotlight.decide.offers.spot_lifetimes import PRIOR_AN_HOUR, place
+
+    name = place(offering.instance_type, offering.zone)
+    least = MOST_WITHIN_AN_HOUR if name in told.soon_taken else told.taken.get(name, 0.0)
+    if offering.capacity_type != "spot" or least <= (offering.interruptions_per_hour or PRIOR_AN_HOUR):
         return offering
-    return replace(offering, interruptions_per_hour=max(offering.interruptions_per_hour, MOST_WITHIN_AN_HOUR))
+    return replace(offering, interruptions_per_hour=least)
 
 
 def _committed(offering: Offering, usd: UsdPerHour | None) -> Offering:

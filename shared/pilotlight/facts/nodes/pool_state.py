@@ -76,6 +76,7 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
     gives: tuple[str, ...] = ()  # Instances that go back all the same while nothing is bought there.
     names_zone: bool = False  # It has several zones, and each purchase must name its own.
     kind: CapacityType | None = None  # How its nodes are paid for; None where its cloud does not tell.
+    surges: str = ""  # What an upgrade lights beside its nodes, with the command that makes it light none.
     queues: bool = False  # Its nodes come by its cloud's queue, by whose autoscaler too.
     forgets: bool = False  # What was asked for and refused is gone from it, as what was never asked for.
 
@@ -100,6 +101,7 @@ class PoolState(msgspec.Struct, frozen=True, kw_only=True):
     hidden: bool = False  # That part may be there and have nodes; else it is gone.
     rules: PoolRules | None = None  # None where the cloud tells none.
     paid: tuple[Paid, ...] = ()  # What its nodes may run on at no further cost.
+    paid_unread: str = ""  # Why that may not be read, by the right that is missing; empty where it may.
     drifted: tuple[str, ...] = ()  # Instances that an older version of its launch template made.
 
 

@@ -76,7 +76,8 @@ class SpotLearnt(msgspec.Struct, frozen=True, kw_only=True):
 class LivePrices(msgspec.Struct, frozen=True, kw_only=True):
     """Prices that a cloud itself told when it was last asked, by instance type; of spot by "type/zone" too.
 
-    ``soon_taken`` are types in zones, "type/zone", of whose spot it said that most is taken within an hour.
+    ``soon_taken`` are types in zones, "type/zone", of whose spot it said that most is taken within an hour; ``taken``
+    has by those the least share an hour that it said is taken.
     ``committed`` is a bill's word: the effective dollars of a GPU-hour under a commitment, by pool.
     """
 
@@ -84,6 +85,7 @@ class LivePrices(msgspec.Struct, frozen=True, kw_only=True):
     prices: dict[str, dict[CapacityType, Price]] = {}
     zones: dict[str, SpotLearnt] = {}
     soon_taken: tuple[str, ...] = ()
+    taken: dict[str, float] = {}
     committed: dict[str, UsdPerHour] = {}
 
 

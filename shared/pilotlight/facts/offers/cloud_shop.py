@@ -28,23 +28,26 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
     takes: Mapping[CapacityType, Mapping[str, int]] = {}
 
 
-class ToldPrices(msgspec.Struct, frozen=True, kw_only=True):
-    """Prices of sizes as their cloud tells them, and why it does not tell others: rights that the account lacks.
-
-    ``soon_taken`` are types in zones, "size/zone", of whose spot it says that most is taken within an hour.
-    """
-
-    prices: Mapping[str, Mapping[CapacityType, Price]]
-    soon_taken: tuple[str, ...] = ()
-    refused: tuple[str, ...] = ()
-
-
 class SpotPrices(msgspec.Struct, frozen=True, kw_only=True):
     """Of a type in a zone: dollars an hour now, and the least and most since some days ago."""
 
     now: UsdPerHour
     least: UsdPerHour
     most: UsdPerHour
+
+
+class ToldPrices(msgspec.Struct, frozen=True, kw_only=True):
+    """Prices of sizes as their cloud tells them, and why it does not tell others: rights that the account lacks.
+
+    ``soon_taken`` are types in zones, "size/zone", of whose spot it says that most is taken within an hour; ``taken``
+    has by those the least share an hour that it says is taken, ``zones`` what spot costs there.
+    """
+
+    prices: Mapping[str, Mapping[CapacityType, Price]]
+    zones: Mapping[str, SpotPrices] = {}
+    taken: Mapping[str, float] = {}
+    soon_taken: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
 
 
 class Assortment(msgspec.Struct, frozen=True, kw_only=True):

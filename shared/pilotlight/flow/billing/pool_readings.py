@@ -5,6 +5,7 @@ rules: read by looks, gone when old. Unused capacity is for the month's report: 
 first tick, up to then nothing of it is counted.
 """
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
@@ -15,6 +16,7 @@ from pilotlight.decide.offers.live_prices import learnt
 from pilotlight.decide.offers.reserved_capacity import count_unused, unused_capacity
 from pilotlight.errors import BadInput, Denied, Retry
 from pilotlight.facts.offers.catalog import LivePrices, SpotLearnt
+from pilotlight.facts.offers.cloud_shop import SpotPrices
 from pilotlight.flow.deps import Deps
 from pilotlight.state_schema.billing_records import PAID_IDLE, POOL_USE, PRICES
 from pilotlight.state_schema.marks import PRICES_READ, Mark
@@ -61,11 +63,13 @@ def refresh_prices(deps: Deps) -> tuple[str, ...]:
     try:
         answer = deps.live_prices(names)
         told = {name: dict(prices) for name, prices in answer.prices.items()}
-        zones = _zones(deps)
+        zones = _zones(deps, answer.zones)
     except (Denied, Retry) as no:
         PRICES_READ.put(deps.state, deps.name, Mark(note=str(no)), ttl_s=AGAIN_S)
         return (f"prices could not be read: {no}",)
-    new = LivePrices(at=deps.now(), prices=told, zones=zones, soon_taken=answer.soon_taken)
+    new = LivePrices(
+        at=deps.now(), prices=told, zones=zones, soon_taken=answer.soon_taken, taken=dict(answer.taken)
+    )  # fmt: skip
     PRICES.change(deps.state, deps.name, lambda was: replace(new, committed=was.committed) if was else new)
     note = "; ".join(answer.refused)
     PRICES_READ.put(deps.state, deps.name, Mark(note=note), ttl_s=AGAIN_S if note else ASK_EVERY_S)
@@ -79,12 +83,12 @@ def keep_committed(deps: Deps, known: CountedDays) -> None:
         PRICES.change(deps.state, deps.name, lambda was: replace(was or LivePrices(at=deps.now()), committed=rates))
 
 
-def _zones(deps: Deps) -> dict[str, SpotLearnt]:
-    """Spot's prices by zone, as far as they are known by now."""
+def _zones(deps: Deps, told: Mapping[str, SpotPrices]) -> dict[str, SpotLearnt]:
+    """Spot's prices by zone, as far as they are known by now; ``told`` are those that came with the others."""
     before = PRICES.get(deps.state, deps.name)
     known = before.value.zones if before is not None else {}
     names = sorted({pool.instance_type for pool in deps.policy.pools.values() if pool.capacity_type == "spot"})
-    if deps.spot_prices is None or not names:
-        return known
     now = deps.now()
+    if deps.spot_prices is None or not names:
+        return learnt(known, told, now) if told else known
     return learnt(known, deps.spot_prices(names, now - WEEK), now)

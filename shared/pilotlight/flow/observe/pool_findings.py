@@ -17,7 +17,7 @@ STUCK = (
 
 def pool_findings(pools: Sequence[PoolState], now: datetime) -> tuple[Finding, ...]:
     """Every finding of the module, of pools as one look shows them."""
-    return _owed_launches(pools) + _unread_pools(pools) + _stuck_ends(pools, now)
+    return _owed_launches(pools) + _unread_pools(pools) + _unread_paid(pools) + _stuck_ends(pools, now)
 
 
 def _owed_launches(pools: Sequence[PoolState]) -> tuple[Finding, ...]:
@@ -35,6 +35,15 @@ def _unread_pools(pools: Sequence[PoolState]) -> tuple[Finding, ...]:
         Finding(subject=f"pool {pool.name}", code="pool-unread", message=pool.unread)
         for pool in pools
         if pool.unread and not (pool.rules and pool.rules.silent and not pool.rules.starves)
+    )
+
+
+def _unread_paid(pools: Sequence[PoolState]) -> tuple[Finding, ...]:
+    """A finding for each pool of which nobody may read what is paid for."""
+    return tuple(
+        Finding(subject=f"pool {pool.name}", code="pool-unread", message=pool.paid_unread)
+        for pool in pools
+        if pool.paid_unread
     )
 
 

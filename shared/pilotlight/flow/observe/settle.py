@@ -77,8 +77,7 @@ def settle(deps: Deps, snapshot: Snapshot, last: datetime | None = None) -> Snap
     memory, findings = replace(memory, rests=rests), findings + opened
     findings += known_instances.nodes_without_instance(snapshot.view.nodes, snapshot.pools)
     findings += known_instances.kept_in_doubt(snapshot.pools, late) + other_types(odd)
-    if any(pool.owed or pool.unread or pool.booting for pool in snapshot.pools):
-        findings += pool_findings(snapshot.pools, snapshot.now)
+    findings += pool_findings(snapshot.pools, snapshot.now)
     was = ledger.remember(deps.state, deps.name, snapshot.was, memory)
     for claim, pool in heard.items():
         EVENT.put(deps.state, claim, Mark(note=pool))
@@ -164,9 +163,10 @@ def _note_vain(deps: Deps, snapshot: Snapshot) -> None:
 
 
 def foreseen(deps: Deps, snapshot: Snapshot) -> Snapshot:
-    """The look with the idle times that a cycle would settle now; nothing is written."""
-    last = lease.last_settled(deps.state, deps.name)
-    return replace(snapshot, memory=_idle(snapshot.memory, snapshot, deps, last))
+    """The look with the idle times that a cycle would settle now, and its words on pools; nothing is written."""
+    memory = _idle(snapshot.memory, snapshot, deps, lease.last_settled(deps.state, deps.name))
+    findings = (*snapshot.findings, *pool_findings(snapshot.pools, snapshot.now))
+    return replace(snapshot, memory=memory, findings=findings)
 
 
 def _sizes(memory: Memory, pools: tuple[PoolState, ...]) -> tuple[Memory, tuple[Finding, ...]]:

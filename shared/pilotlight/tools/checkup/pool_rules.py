@@ -20,6 +20,7 @@ def rule_checks(
             continue
         found = [
             *_is_closed(name, state.rules),
+            *_surges(name, state.rules),
             *_ends_work(name, state.rules),
             *_sizes(name, pool, state.rules),
             *_zones(name, pool, state.rules),
@@ -57,6 +58,12 @@ def _is_closed(name: str, rules: PoolRules) -> Iterator[Check]:
     if rules.closed:
         why, _, way_out = rules.closed.partition(": ")
         yield _check("pool-closed", name, "fault", why, way_out)
+
+
+def _surges(name: str, rules: PoolRules) -> Iterator[Check]:
+    if rules.surges:
+        what, _, way_out = rules.surges.partition(": ")
+        yield _check("pool-surge", name, "warning", what, way_out)
 
 
 def _ends_work(name: str, rules: PoolRules) -> Iterator[Check]:

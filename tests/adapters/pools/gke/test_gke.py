@@ -276,3 +276,22 @@ def test_no_token_is_shown_to_an_address_that_anybody_may_read() -> None:
     token = GoogleToken()
     assert google_rest.GoogleRest("http://127.0.0.1:1", token, {})._token is None
     assert google_rest.GoogleRest("https://compute.googleapis.com", token, {})._token is token
+
+
+SURGE = "gcloud container node-pools update one-pool --cluster prod --location europe-west4-a --project acme-ml"
+
+
+@pytest.mark.parametrize(("settings", "more"), [
+    ({}, ""), ({"strategy": "SURGE", "maxUnavailable": 1}, ""), ({"strategy": "SHORT_LIVED", "maxSurge": 1}, ""),
+    ({"strategy": "SURGE", "maxSurge": 2}, "2 nodes"), ({"maxSurge": 1}, "1 node"),
+    ({"strategy": "BLUE_GREEN"}, "as many nodes"),
+])  # fmt: skip
+def test_what_an_upgrade_lights_beside_a_pool_is_told(here: Project, settings: dict[str, Any], more: str) -> None:
+    """Nodes beside those that a budget holds, with the command that makes none of them."""
+    here.gke.extra["one"] = {"upgradeSettings": settings}
+    rules = here.pool().rules
+    assert rules is not None
+    found, _, fix = rules.surges.partition(": ")
+    assert found == (f"an upgrade lights {more} beside those of one-pool, which no budget holds" if more else "")
+    assert fix == (f"{SURGE} --enable-surge-upgrade --max-surge-upgrade 0 --max-unavailable-upgrade 1" if more else "")
+    assert rules.closed == ""

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from gke_answers import SITE, WHERE, ZONE
+from civo_server import Fault
+from gke_answers import SITE, WHERE, ZONE, error
 from gke_project import Project
 from gke_server import Gke
 from gke_site import serving
@@ -183,12 +184,24 @@ def test_a_list_by_pages_is_read_whole(here: Project) -> None:
 
 
 def test_without_the_right_to_see_it_nothing_is_paid_for(here: Project) -> None:
-    """The look goes on: a reserved pool has no room then, and doctor names the right."""
+    """The look goes on: a reserved pool has no room then, and the look names the right."""
     takes(here.gke, "SPECIFIC_RESERVATION", "r-1")
     reserved(here.gke, "r-1", 4)
     here.gke.granted = {"container.clusters.get", "compute.instanceGroupManagers.get"}
     state: PoolState = here.pool()
     assert state.paid == tuple[Paid]()
+    assert state.paid_unread.startswith("compute.reservations.list is refused, so nothing is bought on a reservation: ")
+    assert (state.unread, state.rules is not None and state.rules.closed) == ("", "")
+
+
+def test_reservations_that_do_not_answer_are_no_refusal(here: Project) -> None:
+    """Nothing is paid for until they do; nobody is told of a blip."""
+    takes(here.gke, "SPECIFIC_RESERVATION", "r-1")
+    reserved(here.gke, "r-1", 4)
+    here.gke.faults = [Fault((503, error(503, "backendError", "try again")), method="list") for _ in range(3)]
+    state = here.pool()
+    assert (state.paid, state.paid_unread) == ((), "")
+    assert paid(here) == [("r-1", 4, 4)]
 
 
 def test_a_pool_that_is_neither_bound_nor_reserved_asks_for_none(here: Project) -> None:

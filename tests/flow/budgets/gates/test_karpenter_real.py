@@ -100,6 +100,35 @@ def test_a_value_of_another_hand_stands_until_the_next_look(opens: Opens) -> Non
     assert gate.most_machines == lit
 
 
+def drifted(gate: LiveGate) -> list[str]:
+    """Machines that Karpenter says have drifted."""
+    return [
+        claim["metadata"]["name"]
+        for claim in gate.claims()
+        for each in claim.get("status", {}).get("conditions", [])
+        if (each["type"], each["status"]) == ("Drifted", "True")
+    ]
+
+
+def test_a_limit_that_changes_is_no_drift(opens: Opens) -> None:
+    """Up or down, by another hand and back by ours, no machine drifts; in that time the template's change is seen."""
+    gate = opens("25")
+    gate.pool(limit="400")
+    gate.tick()
+    gate.pods(2 * A_NODE)  # None waits, so none is lit at the higher limit.
+    assert gate.ticks(60, lambda: gate.phases().get("Running") == 2 * A_NODE)
+    lit = {claim["metadata"]["name"] for claim in gate.claims()}
+    for limit in ("400", "0"):
+        gate.set_limit(limit)
+        assert not within(15, lambda: bool(drifted(gate)))
+        gate.tick()
+        assert gate.limit() == str(2 * A_NODE)
+        assert not within(15, lambda: bool(drifted(gate)))
+    assert {claim["metadata"]["name"] for claim in gate.claims()} == lit
+    gate.patch({"spec": {"template": {"metadata": {"labels": {"drifts": "now"}}}}})
+    assert within(15, lambda: set(drifted(gate)) == lit)
+
+
 def test_drift_replaces_within_the_dollars(opens: Opens) -> None:
     """Karpenter lights a replacement beside its old machine, over the limit: the dollars for it had stayed free."""
     gate = opens("35")

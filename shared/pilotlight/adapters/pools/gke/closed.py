@@ -14,6 +14,7 @@ from typing import NamedTuple
 from pilotlight.adapters.pools.gke.groups import Seen
 from pilotlight.adapters.pools.gke.node_pools import Cluster, NodePool
 from pilotlight.errors import PilotlightError
+from pilotlight.units import count_of
 
 STEADY = ("RUNNING", "RUNNING_WITH_ERROR")
 """States of a pool that GKE does not work on; an error of an earlier size does not stop the next."""
@@ -23,6 +24,7 @@ GOING = ("PROVISIONING", "STOPPING", BROKEN)
 """States of a cluster that is not there yet, or is deleted; of ``ERROR``, says the document, by GKE itself."""
 BY_CLASS = "cloud.google.com/compute-class"
 """The label of the nodes of a ComputeClass."""
+BLUE_GREEN = "BLUE_GREEN"
 NODES_STAY = "NO_MINOR_OR_NODE_UPGRADES"
 
 
@@ -66,6 +68,21 @@ def why_closed(cluster: Cluster, pool: NodePool, where: str, now: datetime, *, u
             f"release channel does not let you, add a maintenance exclusion of scope {NODES_STAY.lower()}"
         )
     return None
+
+
+def surges(pool: NodePool, where: str) -> str:
+    """What an upgrade lights beside a pool, with the command that makes it light none; empty where it lights none. GKE
+    takes no strategy for ``SURGE`` (``container.v1``)."""
+    settings = pool.upgrade_settings
+    rolls = settings.strategy in ("", "NODE_POOL_UPDATE_STRATEGY_UNSPECIFIED", "SURGE")
+    if settings.strategy != BLUE_GREEN and not (rolls and settings.max_surge):
+        return ""
+    more = count_of(settings.max_surge, "node") if rolls else "as many nodes"
+    update = f"gcloud container node-pools update {pool.name} {where} --enable-surge-upgrade"
+    return (
+        f"an upgrade lights {more} beside those of {pool.name}, which no budget holds: "
+        f"{update} --max-surge-upgrade 0 --max-unavailable-upgrade 1"
+    )
 
 
 def by_autoscaler(seen: Seen) -> Closed:

@@ -33,6 +33,11 @@ class _Update(msgspec.Struct, frozen=True, rename="camel"):
     blue_green_info: _BlueGreen = _BlueGreen()
 
 
+class _Upgrades(msgspec.Struct, frozen=True, rename="camel"):
+    strategy: str = ""
+    max_surge: int = 0
+
+
 class _Affinity(msgspec.Struct, frozen=True, rename="camel"):
     consume_reservation_type: str = ""
     values: tuple[str, ...] = ()
@@ -85,6 +90,7 @@ class NodePool(msgspec.Struct, frozen=True, rename="camel"):
     management: _Management = _Management()
     queued_provisioning: _On = _On()
     update_info: _Update = _Update()
+    upgrade_settings: _Upgrades = _Upgrades()
     config: _Config = _Config()
     conditions: tuple[_Condition, ...] = ()  # Why it has a status that is not RUNNING.
 

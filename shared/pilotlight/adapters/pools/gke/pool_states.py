@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from pilotlight.adapters.pools.gke.closed import Closed
+from pilotlight.adapters.pools.gke.closed import Closed, surges
 from pilotlight.adapters.pools.gke.groups import RECREATES, Managed, Seen
 from pilotlight.adapters.pools.gke.node_pools import NodePool
 from pilotlight.adapters.pools.gke.own_names import is_own, own_name
@@ -35,8 +35,8 @@ class PoolLook(NamedTuple):
         return not self.unread and all(len(seen.instances) >= seen.size for seen in self.every)
 
 
-def state_at(name: str, pool: NodePool, look: PoolLook, no: Closed | None, now: datetime) -> PoolState:
-    """A pool at a moment, by the policy's name of it; ``no`` is why nothing is bought in it."""
+def state_at(name: str, pool: NodePool, look: PoolLook, no: Closed | None, now: datetime, where: str) -> PoolState:
+    """A pool at a moment, by the policy's name of it; ``no`` is why nothing is bought in it, ``where`` for gcloud."""
     queue, every, unread = look.queue, look.every, look.unread
     refused = [(seen, called) for seen in every for called in seen.refused]
     ours = tuple(called for seen, called in refused if is_own(seen.base, called))
@@ -52,12 +52,12 @@ def state_at(name: str, pool: NodePool, look: PoolLook, no: Closed | None, now: 
         lagging=sum(max(0, seen.size - len(seen.instances)) for seen in every),
         unread=next((str(one) for one in unread), ""),
         hidden=not all(isinstance(one, Missing) for one in unread),
-        rules=_rules(pool, look, no),
+        rules=_rules(pool, look, no, where),
     )
     return _with_given(queue.join_to(state) if queue else state, no, every)
 
 
-def _rules(pool: NodePool, look: PoolLook, no: Closed | None) -> PoolRules:
+def _rules(pool: NodePool, look: PoolLook, no: Closed | None, where: str) -> PoolRules:
     zones = tuple(dict.fromkeys(seen.group.zone for seen in look.every))
     return PoolRules(
         group=pool.name,
@@ -67,6 +67,7 @@ def _rules(pool: NodePool, look: PoolLook, no: Closed | None) -> PoolRules:
         silent=no is not None and no.cause is not None and all(isinstance(one, Retry) for one in look.unread),
         names_zone=len(zones) > 1 and look.queue is None,
         kind=pool.config.kind,
+        surges=surges(pool, where),
         queues=pool.queued_provisioning.enabled,
         most=pool.most if look.queue is not None else None,
     )

@@ -25,10 +25,16 @@ from pilotlight.adapters.pools.gke.node_pools import Cluster, NodePool
 from pilotlight.adapters.pools.gke.own_names import is_own, stem
 from pilotlight.adapters.pools.gke.pool_states import PoolLook, instance_state, names, state_at
 from pilotlight.adapters.pools.gke.refusals import Problem, Problems, error_of
-from pilotlight.adapters.pools.gke.reservations import Look, is_bound, paid_of, reservations_of, see_that_there_is_room
+from pilotlight.adapters.pools.gke.reservations import (
+    RIGHT,
+    Look,
+    is_bound,
+    paid_of,
+    reservations_of,
+    see_that_there_is_room,
+)
 from pilotlight.errors import BadRequest, Busy, Denied, Forbidden, PilotlightError, Retry, Unsure
 from pilotlight.facts.nodes.pool_state import Booting, InstanceState, PoolState
-from pilotlight.facts.offers.paid_capacity import Paid
 from pilotlight.ports.clouds import CALL_S, OPEN, UNBOUNDED, Gate, KubernetesApi, SizeGate
 from pilotlight.ports.state import Clock
 from pilotlight.units import Seconds, count_of
@@ -100,17 +106,19 @@ class GkePools:
         for name, one in seen.items():
             pool = pools[self._names[name]]
             state = self._state(name, cluster, pool, one)
-            states.append(replace(state, paid=self._paid(name, pool, one.every, reservations)))
+            states.append(self._with_paid(state, pool, one.every, reservations))
         return states
 
-    def _paid(self, name: str, pool: NodePool, every: Sequence[Seen], reservations: Look) -> tuple[Paid, ...]:
-        """What is paid for already, of a pool that may run on it; nothing where that cannot be read."""
-        if name not in self._reserved and not is_bound(pool):
-            return ()
+    def _with_paid(self, state: PoolState, pool: NodePool, every: Sequence[Seen], reservations: Look) -> PoolState:
+        """With what is paid for already, of a pool that may run on it; nothing where that cannot be read."""
+        if state.name not in self._reserved and not is_bound(pool):
+            return state
         try:
-            return paid_of(pool, every, reservations)
-        except (Denied, Retry):
-            return ()
+            return replace(state, paid=paid_of(pool, every, reservations))
+        except Denied as no:
+            return replace(state, paid_unread=f"{RIGHT} is refused, so nothing is bought on a reservation: {no}")
+        except Retry:
+            return state
 
     def instance(self, pool: str, instance: str) -> InstanceState | None:
         """A MIG tells what it does with an instance; that spot is about to be taken nobody tells before it goes."""
@@ -246,7 +254,7 @@ class GkePools:
             raise no.cause or (Busy if no.passes else BadRequest)(no.why)
 
     def _state(self, name: str, cluster: Cluster, pool: NodePool, look: PoolLook) -> PoolState:
-        return state_at(name, pool, look, self._closed(cluster, pool, look), self._clock.now())
+        return state_at(name, pool, look, self._closed(cluster, pool, look), self._clock.now(), self._where)
 
     def _closed(self, cluster: Cluster, pool: NodePool, look: PoolLook) -> Closed | None:
         no = why_closed(cluster, pool, self._where, self._clock.now(), unasked=look.unasked)

@@ -23,6 +23,7 @@ BY_NAME, ANY_OR_FAIL, NEVER = "SPECIFIC_RESERVATION", "ANY_RESERVATION_THEN_FAIL
 NAMED = re.compile(r"(?:projects/(?P<project>[^/]+)/reservations/)?(?P<name>[^/]+)")
 """A reservation as an affinity names it; another project's with that one. A block of one is none that is read."""
 READY = "READY"
+RIGHT = "compute.reservations.list"
 
 
 class _Accelerator(msgspec.Struct, frozen=True, rename="camel"):

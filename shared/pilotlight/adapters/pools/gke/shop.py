@@ -7,7 +7,7 @@ import msgspec
 
 from pilotlight.adapters.pools.gke.google_rest import GoogleRest
 from pilotlight.adapters.pools.gke.spot_odds import with_odds
-from pilotlight.adapters.pools.gke.spot_prices import spot_prices
+from pilotlight.adapters.pools.gke.spot_prices import spot_prices, with_zones
 from pilotlight.facts.offers.cloud_shop import Assortment, Size, ToldPrices
 from pilotlight.ports.state import Clock
 
@@ -50,6 +50,7 @@ class GkeShop:
         return spot_prices(self._api, self._project, self._region, names, self._clock.now())
 
     def with_odds(self, told: ToldPrices, places: Sequence[str]) -> ToldPrices:
+        told = with_zones(self._api, self._project, self._region, told, places, self._clock.now())
         return with_odds(self._api, self._project, self._region, told, places)
 
     def assortment(self, names: Sequence[str] = ()) -> Assortment:

@@ -2,8 +2,9 @@
 
 What it estimates as uptime is the least that most instances of spot will run, told in steps up to an hour (Compute
 Engine's "View the availability of Spot VMs"). An hour says nothing beyond it; less says that most are taken within one.
-The beta is asked: of v1, whose document has the same method, Google's own skill ``compute-spot-capacity-advice`` says
-that it refuses spot. How likely an instance is to be had is told too: no decision goes by it, for a refusal does.
+Where v1 refuses, the beta is asked: v1's document has the same method, and Google's own skill
+``compute-spot-capacity-advice`` says that it refuses spot. How likely an instance is to be had is told too: no decision
+goes by it, for a refusal does.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ import msgspec
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.pools.gke.google_rest import READ_S, GoogleRest
 from pilotlight.adapters.pools.gke.spot_prices import ADDED
-from pilotlight.errors import Denied, Forbidden
+from pilotlight.errors import BadRequest, Denied, Forbidden
 from pilotlight.facts.offers.cloud_shop import ToldPrices
 from pilotlight.units import HOUR, Seconds
 
@@ -62,8 +63,11 @@ def _uptime_s(api: GoogleRest, project: str, region: str, name: str, zone: str) 
         },
         "size": 1,
     }
-    path = f"/compute/beta/projects/{project}/regions/{region}/advice/capacity"
+    where, body = f"projects/{project}/regions/{region}/advice/capacity", msgspec.json.encode(asked)
     with Deadline(READ_S) as deadline:
-        told = api.ask(deadline, "POST", path, _Advice, msgspec.json.encode(asked)).recommendations
+        try:
+            told = api.ask(deadline, "POST", f"/compute/v1/{where}", _Advice, body).recommendations
+        except BadRequest:
+            told = api.ask(deadline, "POST", f"/compute/beta/{where}", _Advice, body).recommendations
     said = told[0].scores.estimated_uptime.removesuffix("s") if told else ""
     return float(said) if said.replace(".", "", 1).isdecimal() else None
