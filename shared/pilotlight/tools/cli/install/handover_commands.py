@@ -70,6 +70,8 @@ def _taken_over(site: "App", named: list[str], role_arn: str | None, dry: bool) 
     names = {n: p.cluster_pool or n for n, p in site.policy.pools.items() if not p.nodepool}
     gates = set(site.policy.gates.values())
     if wrong := [name for name in named if name not in names and name not in gates]:
+        if wrong[0] in site.policy.gates:
+            raise BadInput(f"pool {wrong[0]} is Karpenter's: say --pool {site.policy.gates[wrong[0]]}, its NodePool")
         raise BadInput(f"no pool {wrong[0]!r} in the policy: it has {', '.join((*names, *sorted(gates))) or 'none'}")
     yield from _nodepools_taken_over(site, names, gates.intersection(named or gates), named, dry)
     groups = [name for name in named if name in names]
@@ -84,7 +86,10 @@ def _nodepools_taken_over(
     from pilotlight.tools.install.karpenter.nodepool_handback import take_again
 
     if gates:
-        yield from take_again(_api(site.settings), gates, dry_run=dry)
+        told = list(take_again(_api(site.settings), gates, dry_run=dry))
+        yield from told
+        for name in sorted(gates - {line.pool.removeprefix("NodePool ") for line in told}):
+            yield Told(pool=f"NodePool {name}", verb="nothing to do", why="is Pilotlight's already")
     if site.settings.pools == "karpenter":
         yield from _claims_taken_over(site, {names[n] for n in named or names if n in names}, dry)
 
@@ -157,7 +162,11 @@ def handback(
         typer.echo(problem, err=True)
     gates, claimed = ([], []) if if_silent else _nodepools(api, pool, found)
     if wrong := [name for name in pool or [] if name not in (*found, *gates, *claimed)]:
-        raise BadInput(f"pool {wrong[0]} was never taken over: there is nothing to give back")
+        had = f"taken over are {', '.join(sorted(found))}" if found else "no pool was"
+        raise BadInput(
+            f"pool {wrong[0]} was never taken over: there is nothing to give back; {had}, and Karpenter's pools go by "
+            "the names of their NodePools"
+        )
     chosen = [taken for name, taken in sorted(found.items()) if not pool or name in pool]
     told: list[Told] = []
     failed = len(unread)
