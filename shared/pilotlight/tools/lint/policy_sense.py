@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from pilotlight.codec.policy_values import quote_text, suggestion
+from pilotlight.decide.money.budget_limits import in_scope
 from pilotlight.decide.offers.offerings import price_of
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.facts.offers.catalog import Catalog
@@ -17,6 +18,7 @@ MONTH_H = 730
 _VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _KEY = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _LETTERS = "write at most 63 letters, digits, dashes, dots or underscores, the first and last a letter or digit"
+_GATED = "write its name at the cloud, or karpenter:NAME in small letters for a NodePool of Karpenter's"
 
 
 def unlabelled_names(policy: Policy) -> Iterator[str]:
@@ -24,6 +26,8 @@ def unlabelled_names(policy: Policy) -> Iterator[str]:
     for name, pool in policy.pools.items():
         if not name or not _VALUE.fullmatch(name):
             yield f"pools.{name}: {quote_text(name)} is no value of a label: {_LETTERS}"
+        if ":" in pool.cluster_pool and not pool.nodepool:
+            yield f"pools.{name}.cluster_pool: {quote_text(pool.cluster_pool)} is no name of a pool: {_GATED}"
         for key, value in pool.labels.items():
             if not _KEY.fullmatch(key):
                 yield f"pools.{name}.labels.{key}: {quote_text(key)} is no label: {_LETTERS}"
@@ -36,6 +40,16 @@ def unlabelled_names(policy: Policy) -> Iterator[str]:
         team = budget.scope.team if isinstance(budget.scope, BudgetScope) else None
         if team and not _VALUE.fullmatch(team):
             yield f"budgets[{i}].scope.team: {quote_text(team)} is no value of a label: {_LETTERS}"
+
+
+def unbounded_gates(policy: Policy) -> Iterator[str]:
+    """Pools that Karpenter buys for and no hard budget counts: no limit is set there."""
+    for name, nodepool in policy.gates.items():
+        if not any(budget.hard and in_scope(budget.scope, name, "", "") for budget in policy.budgets):
+            yield (
+                f"pools.{name}: no hard budget counts it, so no limit of NodePool {nodepool} is set; write a budget "
+                f"with hard: true of scope all, or of pool {name}"
+            )
 
 
 def unpriced_pools(policy: Policy, catalog: Catalog) -> Iterator[str]:
