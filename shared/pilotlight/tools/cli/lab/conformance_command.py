@@ -57,7 +57,8 @@ def conformance(
     Where nodes of the pool can stand by, one more is stopped, started and given back. A pool of a type that your
     account has no quota for, as P5 in a new account, is bought from in vain with --quota-pool.
 
-    Every node that it buys it releases, however it ends. It ends with 1 where a promise was not kept.
+    It reaches the cluster by PILOTLIGHT_API, as kubeconfig:PATH#CONTEXT, and the cloud by PILOTLIGHT_POOLS. Every node
+    that it buys it releases, however it ends. It ends with 1 where a promise was not kept.
 
     Example: [bold]pilotlight conformance --cloud aws --pool a10g --max-usd 2 --dry-run[/bold]
     """
@@ -118,7 +119,8 @@ def _offering(site: "App", cloud: str, pool: str) -> "Offering":
         said = "--karpenter" if cloud == "karpenter" else f"--cloud {cloud}"
         raise BadInput(f"PILOTLIGHT_POOLS is {site.settings.pools!r}, and {said}: name the cloud in both")
     if pool not in site.policy.pools:
-        raise BadInput(f"the policy has no pool {pool!r}; it has {', '.join(site.policy.pools) or 'none'}")
+        named = site.settings.policy or "the built-in policy, as neither --policy nor PILOTLIGHT_POLICY names one,"
+        raise BadInput(f"{named} has no pool {pool!r}; it has {', '.join(site.policy.pools) or 'none'}")
     found = next((offering for offering in site.deps.offerings if offering.pool == pool), None)
     if found is None:
         raise BadInput(f"no price of pools.{pool} is known: nothing is bought without one")
