@@ -9,6 +9,7 @@ from pilotlight.codec.policy_file import read_policy
 from pilotlight.facts.policy import Policy
 from pilotlight.settings import default_file
 from pilotlight.tools.lint.policy_sense import (
+    misnamed_pools,
     pool_costs,
     runs_above_budgets,
     unbounded_gates,
@@ -91,8 +92,6 @@ NAMES = {
     "a taint": (
         "a: {instance_type: x, taints: [{key: 'a b', effect: NoSchedule}]}", "", "pools.a.taints[0]: 'a b=' is no",
     ),
-    "a gate's prefix": ("a: {instance_type: x, cluster_pool: 'Karpenter:gpu'}", "",
-                        "pools.a.cluster_pool: 'Karpenter:gpu' is no name of a pool: write its name at"),
     "a team": ("", "budgets: [{name: b, usd: 1, scope: {team: 'a b'}}]", "budgets[0].scope.team: 'a b' is no value"),
 }  # fmt: skip
 
@@ -122,3 +121,10 @@ def test_a_gate_that_no_hard_budget_counts_is_noted(budgets: str, noted: int) ->
     assert len(notes) == noted
     for note in notes:
         assert note.startswith("pools.a: no hard budget counts it, so no limit of NodePool gpu is set; write a budget")
+
+
+def test_a_pools_name_with_a_misspelt_prefix_is_a_fault() -> None:
+    """It would be a pool that no cloud has; the way to write a NodePool's is told."""
+    pools = "a: {instance_type: x, cluster_pool: 'Karpenter:gpu'}, b: {instance_type: x, cluster_pool: 'karpenter:gpu'}"
+    (line,) = misnamed_pools(policy(pools))
+    assert line.startswith("pools.a.cluster_pool: 'Karpenter:gpu' is no name of a pool: write its name at the cloud")

@@ -26,8 +26,6 @@ def unlabelled_names(policy: Policy) -> Iterator[str]:
     for name, pool in policy.pools.items():
         if not name or not _VALUE.fullmatch(name):
             yield f"pools.{name}: {quote_text(name)} is no value of a label: {_LETTERS}"
-        if ":" in pool.cluster_pool and not pool.nodepool:
-            yield f"pools.{name}.cluster_pool: {quote_text(pool.cluster_pool)} is no name of a pool: {_GATED}"
         for key, value in pool.labels.items():
             if not _KEY.fullmatch(key):
                 yield f"pools.{name}.labels.{key}: {quote_text(key)} is no label: {_LETTERS}"
@@ -50,6 +48,13 @@ def unbounded_gates(policy: Policy) -> Iterator[str]:
                 f"pools.{name}: no hard budget counts it, so no limit of NodePool {nodepool} is set; write a budget "
                 f"with hard: true of scope all, or of pool {name}"
             )
+
+
+def misnamed_pools(policy: Policy) -> Iterator[str]:
+    """Names at the cloud that no cloud gives: the colon is of karpenter:NAME, and its prefix is written otherwise."""
+    for name, pool in policy.pools.items():
+        if ":" in pool.cluster_pool and not pool.nodepool:
+            yield f"pools.{name}.cluster_pool: {quote_text(pool.cluster_pool)} is no name of a pool: {_GATED}"
 
 
 def unpriced_pools(policy: Policy, catalog: Catalog) -> Iterator[str]:

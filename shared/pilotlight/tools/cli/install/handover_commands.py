@@ -1,6 +1,6 @@
 """``pilotlight takeover`` and ``handback``: who keeps a pool, changed at its cloud, written down, and given back."""
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -69,14 +69,20 @@ def takeover(
 def _taken_over(site: "App", named: list[str], role_arn: str | None, dry: bool) -> Iterator[Told]:
     names = {n: p.cluster_pool or n for n, p in site.policy.pools.items() if not p.nodepool}
     gates = set(site.policy.gates.values())
-    if wrong := [name for name in named if name not in names and name not in gates]:
-        if wrong[0] in site.policy.gates:
-            raise BadInput(f"pool {wrong[0]} is Karpenter's: say --pool {site.policy.gates[wrong[0]]}, its NodePool")
-        raise BadInput(f"no pool {wrong[0]!r} in the policy: it has {', '.join((*names, *sorted(gates))) or 'none'}")
+    for name in named:
+        _see_that_it_may_be_taken(name, names, site.policy.gates)
     yield from _nodepools_taken_over(site, names, gates.intersection(named or gates), named, dry)
     groups = [name for name in named if name in names]
     if site.settings.pools != "karpenter" and (groups or not named):
         yield from _groups_taken_over(site, names, groups, role_arn, dry, not named and bool(gates))
+
+
+def _see_that_it_may_be_taken(name: str, names: Mapping[str, str], gates: Mapping[str, str]) -> None:
+    if name in gates and name not in gates.values():
+        raise BadInput(f"pool {name} is Karpenter's: say --pool {gates[name]}, its NodePool")
+    if name not in names and name not in gates.values():
+        known = ", ".join((*names, *sorted(set(gates.values())))) or "none"
+        raise BadInput(f"no pool {name!r} in the policy: it has {known}")
 
 
 def _nodepools_taken_over(

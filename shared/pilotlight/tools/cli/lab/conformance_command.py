@@ -57,8 +57,7 @@ def conformance(
     Where nodes of the pool can stand by, one more is stopped, started and given back. A pool of a type that your
     account has no quota for, as P5 in a new account, is bought from in vain with --quota-pool.
 
-    It reaches the cluster by PILOTLIGHT_API, as kubeconfig:PATH#CONTEXT, and the cloud by PILOTLIGHT_POOLS. Every node
-    that it buys it releases, however it ends. It ends with 1 where a promise was not kept.
+    Every node that it buys it releases, however it ends. It ends with 1 where a promise was not kept.
 
     Example: [bold]pilotlight conformance --cloud aws --pool a10g --max-usd 2 --dry-run[/bold]
     """

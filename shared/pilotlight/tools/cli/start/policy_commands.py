@@ -119,10 +119,10 @@ def _say(seen: _Examined, fixed: list[str]) -> None:
 
 def _unfit(found: "Policy", policy: str) -> list[str]:
     """Names that are no labels, and bills that this policy cannot count."""
-    from pilotlight.tools.lint.policy_sense import unlabelled_names
+    from pilotlight.tools.lint.policy_sense import misnamed_pools, unlabelled_names
 
     bill = _of_bill(found, policy, deployed_settings())
-    return [f"{policy}: {problem}" for problem in (*unlabelled_names(found), *bill)]
+    return [f"{policy}: {problem}" for problem in (*unlabelled_names(found), *misnamed_pools(found), *bill)]
 
 
 def _fix(policy: str) -> list[str]:
