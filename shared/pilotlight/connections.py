@@ -209,7 +209,7 @@ def pools_at(settings: Settings, policy: "Policy", cluster: "Cluster", clock: "C
     if pools is None:
         known = ", ".join(cast("Cloud", import_module(where)).ADDRESS for where in CLOUDS.values())
         said = f"is {settings.pools!r}" if settings.pools else "is not set"
-        raise BadInput(f"PILOTLIGHT_POOLS {said}: use {known}, or advisor to be told what would be done")
+        raise BadInput(f"PILOTLIGHT_POOLS {said}: use {known}, karpenter, or advisor to be told what would be done")
     return cluster, pools
 
 
@@ -231,8 +231,8 @@ def open_cluster(
         return *both, lambda: None
     if settings.cluster or settings.pools:
         raise BadInput(
-            "PILOTLIGHT_API is not set: say how the API server is reached, as in kubeconfig:~/.kube/config, or "
-            "unset PILOTLIGHT_CLUSTER and PILOTLIGHT_POOLS for the embedded world"
+            "PILOTLIGHT_API is not set: say how the API server is reached, as in "
+            "kubeconfig:~/.kube/config#CONTEXT, or unset PILOTLIGHT_CLUSTER and PILOTLIGHT_POOLS for the embedded world"
         )
     return None
 

@@ -96,7 +96,7 @@ class GoogleToken:
         except TransportError as error:
             raise Unavailable(f"Google's token service: {error}") from None
         except GoogleAuthError as error:
-            raise Forbidden(f"{error}; run `gcloud auth application-default login`") from None
+            raise Forbidden(f"Google: {str(error).rstrip('.')}; run `gcloud auth application-default login`") from None
         # google-auth tells the end as a naive time of its own clock; tokens last an hour, and it keeps none for us.
         return _Answer(access_token=str(credentials.token), expires_in=1800)
 

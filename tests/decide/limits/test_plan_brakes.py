@@ -14,7 +14,7 @@ from pilotlight.facts.memory import Turn
 from pilotlight.facts.modes import Mode
 from pilotlight.facts.money.money_policy import ApproveOver, Caps, Limits
 from pilotlight.facts.place.pod_verdicts import PodGroup
-from pilotlight.facts.policy import Policy
+from pilotlight.facts.policy import Policy, PoolPolicy
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 NOTHING: dict[str, str] = {}
@@ -71,6 +71,16 @@ def test_a_pools_mode_says_what_may_be_done(mode: Mode, bought: int, released: i
     assert (len(made.buys), len(made.releases)) == (bought, released)
     assert [held.code for held in made.held] == ["mode"] * (2 - bought - released)
     assert (made.pods[0].verdict == "bought") == bool(bought)
+
+
+@pytest.mark.parametrize("mode", ["advise", "act"])
+def test_what_karpenter_buys_is_told_so_in_every_mode(mode: Mode) -> None:
+    """Another mode would buy nothing there either; a release of ours stays held by the mode."""
+    rules = Policy(version=1, pools={"a": PoolPolicy(cluster_pool="karpenter:gpu", instance_type="x")})
+    brakes = Brakes(modes={"a": mode}, paused={"a": "Karpenter buys"}, gives=frozenset({"n"}))
+    made = apply_brakes(plan(buy("a", 1), release("n")), brakes, NOTHING, rules, 1, NOW)
+    assert [(held.code, held.why) for held in made.held if held.buy] == [("paused", "Karpenter buys")]
+    assert [held.code for held in made.held if held.node] == ["mode"] * (mode == "advise")
 
 
 @pytest.mark.parametrize(("paused", "left"), [(ALL, []), ("a", ["b"]), ("c", ["a", "b"])])

@@ -356,7 +356,7 @@ def test_a_pool_that_its_cloud_does_not_have() -> None:
 def test_a_pool_at_zero_without_a_cloud_is_unseen() -> None:
     """With no node and no cloud to ask, nothing is claimed."""
     found = bad(checks(seen(nodes=())))
-    assert ("pool", "unknown", "no node of it is registered, and no cloud is asked") in found
+    assert ("pool", "unknown", "no node of it is registered, and no cloud tells of it") in found
 
 
 @pytest.mark.parametrize("verb", ["patch", "create"])

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from pilotlight.adapters.cluster.kubernetes import nodepool_limits
 from pilotlight.adapters.cluster.kubernetes.access.addresses import source_of
 from pilotlight.adapters.cluster.kubernetes.transport import MERGE_PATCH, NOTHING, Api
-from pilotlight.errors import Conflict
+from pilotlight.errors import BadInput, Conflict
 from pilotlight.tools.cli.main import build
 from pilotlight.tools.install.karpenter.nodepool_handback import give_back
 
@@ -109,6 +109,10 @@ def test_what_is_handed_back_stays_so_until_it_is_taken_over(
     words = ["takeover", "--pool", "gpu", "--policy", str(policy)]
     said = CliRunner().invoke(build(words[:1]), words, catch_exceptions=False).stdout
     assert said.splitlines() == ["NodePool gpu: set handed back yes -> (none)", "done"]
+    said = CliRunner().invoke(build(words[:1]), words, catch_exceptions=False).stdout
+    assert said.splitlines() == ["NodePool gpu: is Pilotlight's already", "nothing was changed"]
+    with pytest.raises(BadInput, match="pool a100 is Karpenter's: say --pool gpu, its NodePool"):
+        CliRunner().invoke(build(words[:1]), ["takeover", "--pool", "a100", *words[3:]], catch_exceptions=False)
     site.tick()
     assert site.karpenter.limit("gpu") == "24"
 

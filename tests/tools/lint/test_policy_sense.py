@@ -8,7 +8,14 @@ from pilotlight.codec.catalog_file import read_catalog
 from pilotlight.codec.policy_file import read_policy
 from pilotlight.facts.policy import Policy
 from pilotlight.settings import default_file
-from pilotlight.tools.lint.policy_sense import pool_costs, runs_above_budgets, unlabelled_names, unpriced_pools
+from pilotlight.tools.lint.policy_sense import (
+    misnamed_pools,
+    pool_costs,
+    runs_above_budgets,
+    unbounded_gates,
+    unlabelled_names,
+    unpriced_pools,
+)
 
 CATALOG = read_catalog(default_file("data/catalogs/articles.yaml").read_bytes(), "articles")
 
@@ -94,3 +101,30 @@ def test_a_name_that_no_label_takes_is_a_fault(pools: str, more: str, said: str)
     """No node or pod could ever carry it."""
     (line,) = unlabelled_names(policy(pools, more))
     assert line.startswith(said)
+
+
+BUDGETS = {
+    "none": ("", 1),
+    "one that may be passed": ("budgets: [{name: b, usd: 9, hard: false}]", 1),
+    "one of another pool": ("budgets: [{name: b, usd: 9, hard: true, scope: {pool: b}}]", 1),
+    "one of a team": ("budgets: [{name: b, usd: 9, hard: true, scope: {team: t}}]", 1),
+    "its own": ("budgets: [{name: b, usd: 9, hard: true, scope: {pool: a}}]", 0),
+    "one of all": ("budgets: [{name: b, usd: 9, hard: true}]", 0),
+}
+
+
+@pytest.mark.parametrize(("budgets", "noted"), BUDGETS.values(), ids=BUDGETS)
+def test_a_gate_that_no_hard_budget_counts_is_noted(budgets: str, noted: int) -> None:
+    """With the NodePool whose limit nobody sets, and the budget to write."""
+    pools = "a: {instance_type: x, cluster_pool: 'karpenter:gpu'}, b: {instance_type: x}"
+    notes = [*unbounded_gates(policy(pools, budgets))]
+    assert len(notes) == noted
+    for note in notes:
+        assert note.startswith("pools.a: no hard budget counts it, so no limit of NodePool gpu is set; write a budget")
+
+
+def test_a_pools_name_with_a_misspelt_prefix_is_a_fault() -> None:
+    """It would be a pool that no cloud has; the way to write a NodePool's is told."""
+    pools = "a: {instance_type: x, cluster_pool: 'Karpenter:gpu'}, b: {instance_type: x, cluster_pool: 'karpenter:gpu'}"
+    (line,) = misnamed_pools(policy(pools))
+    assert line.startswith("pools.a.cluster_pool: 'Karpenter:gpu' is no name of a pool: write its name at the cloud")

@@ -50,7 +50,7 @@ def test_a_plan_opens_with_five_lines() -> None:
         (
             "waits",
             "1 pod for nodes on their way; 2 pods for room under a cap, budget or quota; 1 queue for quota (queue q); "
-            "2 nodes for the end of a pause",
+            "2 nodes for a pool that is paused, or another's",
         ),
         ("dollars", "at least $3.06/h now, $1.50/h after this plan (-$1.56/h), 1 node of unknown price"),
         ("to mend", "1 pod that no node would help (x/4); 1 finding (pool t4)"),

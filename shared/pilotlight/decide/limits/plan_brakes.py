@@ -102,7 +102,7 @@ class _Hand:
         usd_per_hour: Decimal,
         now: datetime,
     ) -> None:
-        self.unsettled = unsettled
+        self.unsettled, self.gates = unsettled, policy.gates
         self.brakes, self.limits, self.over, self.now = brakes, policy.caps.ten_minutes, policy.caps.approve_over, now
         self.turns = recent(brakes.turns, now)
         self.nodes, self.usd_per_hour = lit_nodes, usd_per_hour
@@ -112,6 +112,8 @@ class _Hand:
     def buy(self, buy: Buy) -> tuple[Buy | None, Held | None]:
         """The part of a purchase that may be bought now, and the part that is held."""
         code, why = self._mode(buy.pool, _GROWS)
+        if code == "mode" and buy.pool in self.gates and (other := pool_pause(self.brakes, buy.pool)):
+            code, why = "paused", other  # Karpenter buys there in whatever mode.
         if not code and buy.pool in self.unsettled:
             code, why = "settling", self.unsettled[buy.pool]
         allowed = 0 if code else buy.count

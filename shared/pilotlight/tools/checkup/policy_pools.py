@@ -58,8 +58,8 @@ def _there(name: str, pool: PoolPolicy, nodes: Sequence[SeenNode], clouds: Mappi
         return _check("pool", name, "ok", f"is there, desired size {desired}, {_nodes(len(nodes))} registered")
     if nodes:
         return _check("pool", name, "ok", f"{_nodes(len(nodes))} with its label")
-    fix = "set PILOTLIGHT_POOLS to ask its cloud; a pool at zero shows nothing in the cluster"
-    return _check("pool", name, "unknown", "no node of it is registered, and no cloud is asked", fix)
+    fix = "set PILOTLIGHT_POOLS to a cloud that answers; a pool at zero shows nothing in the cluster"
+    return _check("pool", name, "unknown", "no node of it is registered, and no cloud tells of it", fix)
 
 
 def _least(name: str, pool: PoolPolicy, price: Decimal | None) -> Iterator[Check]:

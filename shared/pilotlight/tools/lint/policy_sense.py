@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from pilotlight.codec.policy_values import quote_text, suggestion
+from pilotlight.decide.money.budget_limits import in_scope
 from pilotlight.decide.offers.offerings import price_of
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.facts.offers.catalog import Catalog
@@ -17,6 +18,7 @@ MONTH_H = 730
 _VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _KEY = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _LETTERS = "write at most 63 letters, digits, dashes, dots or underscores, the first and last a letter or digit"
+_GATED = "write its name at the cloud, or karpenter:NAME in small letters for a NodePool of Karpenter's"
 
 
 def unlabelled_names(policy: Policy) -> Iterator[str]:
@@ -36,6 +38,23 @@ def unlabelled_names(policy: Policy) -> Iterator[str]:
         team = budget.scope.team if isinstance(budget.scope, BudgetScope) else None
         if team and not _VALUE.fullmatch(team):
             yield f"budgets[{i}].scope.team: {quote_text(team)} is no value of a label: {_LETTERS}"
+
+
+def unbounded_gates(policy: Policy) -> Iterator[str]:
+    """Pools that Karpenter buys for and no hard budget counts: no limit is set there."""
+    for name, nodepool in policy.gates.items():
+        if not any(budget.hard and in_scope(budget.scope, name, "", "") for budget in policy.budgets):
+            yield (
+                f"pools.{name}: no hard budget counts it, so no limit of NodePool {nodepool} is set; write a budget "
+                f"with hard: true of scope all, or of pool {name}"
+            )
+
+
+def misnamed_pools(policy: Policy) -> Iterator[str]:
+    """Names at the cloud that no cloud gives: the colon is of karpenter:NAME, and its prefix is written otherwise."""
+    for name, pool in policy.pools.items():
+        if ":" in pool.cluster_pool and not pool.nodepool:
+            yield f"pools.{name}.cluster_pool: {quote_text(pool.cluster_pool)} is no name of a pool: {_GATED}"
 
 
 def unpriced_pools(policy: Policy, catalog: Catalog) -> Iterator[str]:

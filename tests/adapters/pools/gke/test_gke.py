@@ -207,6 +207,27 @@ def test_an_answer_that_is_lost_is_unsure(here: Project, monkeypatch: pytest.Mon
     assert here.pool().desired == (when == "after")
 
 
+WAYS_OUT: dict[int, tuple[type[PilotlightError], str]] = {
+    401: (Forbidden, "run `gcloud auth application-default login`"),
+    403: (Forbidden, "pilotlight show docs/guides/gke.md, or mend PROJECT in PILOTLIGHT_POOLS"),
+    404: (
+        BadRequest,
+        "/clusters/prod: name gke:PROJECT/LOCATION/CLUSTER in PILOTLIGHT_POOLS as `gcloud container clust",
+    ),
+}
+
+
+@pytest.mark.parametrize(("status", "told"), WAYS_OUT.items(), ids=str)
+def test_a_cluster_that_cannot_be_read_says_what_to_mend(
+    here: Project, status: int, told: tuple[type[PilotlightError], str]
+) -> None:
+    """A login that is over, a right that lacks and an address that is wrong each have a way out of their own."""
+    here.gke.faults = [Fault((status, error(status, "x", "no")), method="get")] * 3
+    with pytest.raises(told[0]) as no:
+        here.pools.describe()
+    assert told[1] in str(no.value)
+
+
 def test_reads_are_tried_again_and_no_longer_than_that(here: Project) -> None:
     """Two faults are bridged; three are told."""
     here.gke.faults = [Fault("reset", method="get"), Fault((503, b"<html>"), method="get")]

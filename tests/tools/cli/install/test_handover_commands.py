@@ -329,7 +329,7 @@ def test_a_record_that_cannot_be_read_is_said_and_left(site: Site) -> None:
 
 WRONG = {
     ("takeover", "--pool", "a100"): "no pool 'a100' in the policy",
-    ("handback", "--pool", "a100"): "pool a100 was never taken over",
+    ("handback", "--pool", "a100"): "pool a100 was never taken over: there is nothing to give back; no pool was",
     ("handback", "--if-silent", "soon"): "--if-silent 'soon' is no duration",
 }
 

@@ -24,7 +24,7 @@ from pilotlight.adapters.pools.gke.groups import Group, Seen, look_at, runs_besi
 from pilotlight.adapters.pools.gke.node_pools import Cluster, NodePool
 from pilotlight.adapters.pools.gke.own_names import is_own, stem
 from pilotlight.adapters.pools.gke.pool_states import PoolLook, instance_state, names, state_at
-from pilotlight.adapters.pools.gke.refusals import Problem, Problems, error_of
+from pilotlight.adapters.pools.gke.refusals import Missing, Problem, Problems, error_of
 from pilotlight.adapters.pools.gke.reservations import (
     RIGHT,
     Look,
@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 
 WRITE_S: Seconds = CALL_S
 LOOKS = 5
+NAMED = (
+    "name gke:PROJECT/LOCATION/CLUSTER in PILOTLIGHT_POOLS as `gcloud container clusters list --project PROJECT` has it"
+)
 """So often an operation is looked at that is not DONE yet."""
 LOOK_EVERY_S: Seconds = 1.0
 
@@ -217,7 +220,10 @@ class GkePools:
         return next((group for group in ours if runs_beside(self._compute, group, instance)), None)
 
     def _read(self) -> Cluster:
-        return self._gke.read(f"/v1/{quote(self._cluster)}", Cluster)
+        try:
+            return self._gke.read(f"/v1/{quote(self._cluster)}", Cluster)
+        except Missing:
+            raise Missing(f"GKE has no {self._cluster}: {NAMED}") from None
 
     def _find(self, pool: str) -> tuple[Cluster, NodePool]:
         cluster, name = self._read(), self._names.get(pool, pool)

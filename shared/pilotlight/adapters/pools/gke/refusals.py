@@ -46,7 +46,8 @@ AT_WORK = frozenset(("resourceNotReady", "resourceInUseByAnotherResource", "oper
 THROTTLED_S: Seconds = 10.0
 LONGEST_S: Seconds = HOUR
 """No longer is waited for than that, whatever an answer asks for."""
-RIGHTS = "give its account the role of the guide: pilotlight show docs/guides/gke.md"
+RIGHTS = "give its account the role of pilotlight show docs/guides/gke.md, or mend PROJECT in PILOTLIGHT_POOLS"
+LOGIN = "the token is over or refused: run `gcloud auth application-default login`, or see that the account is enabled"
 
 
 class Missing(BadRequest):
@@ -131,8 +132,10 @@ def refusal(what: str, answer: HttpAnswer, lost: type[Unavailable]) -> Pilotligh
         return Busy(said)
     if status == 404:
         return Missing(said)
+    if status == 401:
+        return Forbidden(f"{said}; {LOGIN}")
     grave = gravest([*told.errors, Problem(code=told.status, message=told.message)])
-    return _not_launched(_code(grave), grave.message or told.message, said, barred=status in (401, 403))
+    return _not_launched(_code(grave), grave.message or told.message, said, barred=status == 403)
 
 
 def _told(body: bytes) -> _Told:

@@ -1,6 +1,6 @@
 """``pilotlight takeover`` and ``handback``: who keeps a pool, changed at its cloud, written down, and given back."""
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -69,12 +69,20 @@ def takeover(
 def _taken_over(site: "App", named: list[str], role_arn: str | None, dry: bool) -> Iterator[Told]:
     names = {n: p.cluster_pool or n for n, p in site.policy.pools.items() if not p.nodepool}
     gates = set(site.policy.gates.values())
-    if wrong := [name for name in named if name not in names and name not in gates]:
-        raise BadInput(f"no pool {wrong[0]!r} in the policy: it has {', '.join((*names, *sorted(gates))) or 'none'}")
+    for name in named:
+        _see_that_it_may_be_taken(name, names, site.policy.gates)
     yield from _nodepools_taken_over(site, names, gates.intersection(named or gates), named, dry)
     groups = [name for name in named if name in names]
     if site.settings.pools != "karpenter" and (groups or not named):
         yield from _groups_taken_over(site, names, groups, role_arn, dry, not named and bool(gates))
+
+
+def _see_that_it_may_be_taken(name: str, names: Mapping[str, str], gates: Mapping[str, str]) -> None:
+    if name in gates and name not in gates.values():
+        raise BadInput(f"pool {name} is Karpenter's: say --pool {gates[name]}, its NodePool")
+    if name not in names and name not in gates.values():
+        known = ", ".join((*names, *sorted(set(gates.values())))) or "none"
+        raise BadInput(f"no pool {name!r} in the policy: it has {known}")
 
 
 def _nodepools_taken_over(
@@ -84,7 +92,10 @@ def _nodepools_taken_over(
     from pilotlight.tools.install.karpenter.nodepool_handback import take_again
 
     if gates:
-        yield from take_again(_api(site.settings), gates, dry_run=dry)
+        told = list(take_again(_api(site.settings), gates, dry_run=dry))
+        yield from told
+        for name in sorted(gates - {line.pool.removeprefix("NodePool ") for line in told}):
+            yield Told(pool=f"NodePool {name}", verb="nothing to do", why="is Pilotlight's already")
     if site.settings.pools == "karpenter":
         yield from _claims_taken_over(site, {names[n] for n in named or names if n in names}, dry)
 
@@ -157,7 +168,11 @@ def handback(
         typer.echo(problem, err=True)
     gates, claimed = ([], []) if if_silent else _nodepools(api, pool, found)
     if wrong := [name for name in pool or [] if name not in (*found, *gates, *claimed)]:
-        raise BadInput(f"pool {wrong[0]} was never taken over: there is nothing to give back")
+        had = f"taken over are {', '.join(sorted(found))}" if found else "no pool was"
+        raise BadInput(
+            f"pool {wrong[0]} was never taken over: there is nothing to give back; {had}, and Karpenter's pools go by "
+            "the names of their NodePools"
+        )
     chosen = [taken for name, taken in sorted(found.items()) if not pool or name in pool]
     told: list[Told] = []
     failed = len(unread)

@@ -118,7 +118,8 @@ def _offering(site: "App", cloud: str, pool: str) -> "Offering":
         said = "--karpenter" if cloud == "karpenter" else f"--cloud {cloud}"
         raise BadInput(f"PILOTLIGHT_POOLS is {site.settings.pools!r}, and {said}: name the cloud in both")
     if pool not in site.policy.pools:
-        raise BadInput(f"the policy has no pool {pool!r}; it has {', '.join(site.policy.pools) or 'none'}")
+        named = site.settings.policy or "the built-in policy, as neither --policy nor PILOTLIGHT_POLICY names one,"
+        raise BadInput(f"{named} has no pool {pool!r}; it has {', '.join(site.policy.pools) or 'none'}")
     found = next((offering for offering in site.deps.offerings if offering.pool == pool), None)
     if found is None:
         raise BadInput(f"no price of pools.{pool} is known: nothing is bought without one")

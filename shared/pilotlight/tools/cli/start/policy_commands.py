@@ -73,7 +73,7 @@ def _examined(policy: str, text: bytes | None = None) -> _Examined:
     """The look. Where keys cannot be read, what can be read of the others is examined all the same."""
     from pilotlight.codec.policy_file import examine_policy
     from pilotlight.tools.lint.claim_notes import claim_notes, endless_notes, runs_held
-    from pilotlight.tools.lint.policy_sense import pool_costs, runs_above_budgets, unpriced_pools
+    from pilotlight.tools.lint.policy_sense import pool_costs, runs_above_budgets, unbounded_gates, unpriced_pools
     from pilotlight.tools.lint.rule_words import rule_in_words
 
     try:
@@ -89,7 +89,12 @@ def _examined(policy: str, text: bytes | None = None) -> _Examined:
     if problems:
         return _Examined(problems, findings)
     settings = deployed_settings()
-    notes = [*_of_many_clusters(found, policy, settings), *claim_notes(found), *endless_notes(found)]
+    notes = [
+        *_of_many_clusters(found, policy, settings),
+        *claim_notes(found),
+        *endless_notes(found),
+        *unbounded_gates(found),
+    ]
     notes += [*(runs_above_budgets(found, catalog) if catalog is not None else ()), *_of_state(found, settings)]
     costs = pool_costs(found, catalog) if catalog is not None else ()
     budgets = {budget.name: runs_held(budget, found) for budget in found.budgets}
@@ -114,10 +119,10 @@ def _say(seen: _Examined, fixed: list[str]) -> None:
 
 def _unfit(found: "Policy", policy: str) -> list[str]:
     """Names that are no labels, and bills that this policy cannot count."""
-    from pilotlight.tools.lint.policy_sense import unlabelled_names
+    from pilotlight.tools.lint.policy_sense import misnamed_pools, unlabelled_names
 
     bill = _of_bill(found, policy, deployed_settings())
-    return [f"{policy}: {problem}" for problem in (*unlabelled_names(found), *bill)]
+    return [f"{policy}: {problem}" for problem in (*unlabelled_names(found), *misnamed_pools(found), *bill)]
 
 
 def _fix(policy: str) -> list[str]:

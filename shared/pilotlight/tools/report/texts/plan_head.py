@@ -38,7 +38,7 @@ _REFUSED: dict[Code, str] = {
 
 _BRAKES: dict[BrakeCode, str] = {
     "mode": "for mode act",
-    "paused": "for the end of a pause",
+    "paused": "for a pool that is paused, or another's",
     "limit": "for the limit of ten minutes",
     "approval": "for an approval",
     "settling": "for an earlier call to land",
