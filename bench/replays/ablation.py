@@ -24,7 +24,6 @@ from by_hour import spares_by
 from pilotlight.decide.nodes.spares import demand_rates, spare_nodes
 from pilotlight.decide.nodes.spares.demand_rates import HALF_LIVES_S
 from pilotlight.decide.nodes.spares.quiet_time import LENGTHS_S
-from pilotlight.decide.nodes.spares.quiet_time import LENGTHS_S
 from pilotlight.errors import BadInput
 from pilotlight.flow.observe import settle
 from pilotlight.tools.cli.lab.replay_command import load_catalog, load_policy
@@ -59,7 +58,6 @@ PATCHES: dict[str, tuple[Patch, ...]] = {
     "half-lives from two minutes to a day: six hours": (
         (demand_rates, "_shares", lambda _: [float(at == SIX_HOURS) for at in range(len(HALF_LIVES_S))]),
     ),
-    "a quiet's length: forecasts by rates alone": ((demand_rates, "corrections", lambda _: (1.0,) * len(LENGTHS_S)),),
     "a quiet's length: forecasts by rates alone": ((demand_rates, "corrections", lambda _: (1.0,) * len(LENGTHS_S)),),
     "forgetting how a half-life foretold": ((demand_rates, "FORGETTING_S", math.inf),),
     "no spare in place of a node that comes back in time": ((spare_nodes, "hit_again_per_hour", lambda _: None),),
