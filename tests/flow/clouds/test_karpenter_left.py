@@ -1,6 +1,6 @@
 """Claims that their NodePool, their node or their provider leaves alone: their machines bill on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -11,6 +11,7 @@ from stage import Stage
 from test_on_karpenter import BUDGET, DELETE, POST, holds, looks, on_karpenter, tries
 
 from pilotlight.errors import BadRequest
+from pilotlight.facts.labels import POOL
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.units import HOUR
 from pilotlight.world.faults import Faults
@@ -146,22 +147,23 @@ def test_a_clock_that_is_minutes_off_calls_no_claim_off(minutes: int, monkeypatc
         assert (server.lines(DELETE), len(server.kept), len(stage.world.running)) == ([], 1, 1)
 
 
-def unlabelled(server: KarpenterWorld) -> None:
-    """Another hand takes our label off every claim."""
+def relabelled(server: KarpenterWorld, labels: Mapping[str, str]) -> None:
+    """Another hand takes our label off every claim, or writes another in its place."""
     for claim in server.claims():
-        meta = {**claim["metadata"], "labels": {}}
+        meta = {**claim["metadata"], "labels": labels}
         server.store.write(server.store.resource("nodeclaims"), {**claim, "metadata": meta})
 
 
+@pytest.mark.parametrize("labels", [{}, {POOL: "eight"}, {POOL: "x"}], ids=["off", "another's", "nobody's"])
 @pytest.mark.parametrize("after", [1, 10], ids=["while it boots", "once it is a node"])
-def test_a_claim_whose_label_is_taken_off_is_ours_by_its_proof(after: int) -> None:
+def test_a_claim_whose_label_is_not_ours_any_more_is_ours_by_its_proof(after: int, labels: Mapping[str, str]) -> None:
     """Its name is the hash of the step that it names: it is counted, bought once, held for, and given back."""
     with on_karpenter(budgets=(BUDGET,), faults=Faults(boot_s=300)) as (stage, server):
         stage.event(stage.submit("a", workload_class="batch", run_s=HOUR))
         looks(stage, server, after)
-        unlabelled(server)
+        relabelled(server, labels)
         looks(stage, server, 15)
-        assert (holds(stage), tries(server), len(stage.world.running)) == (["one"], {"one": 1}, 1)
+        assert (holds(stage), len(server.kept), len(stage.world.running)) == (["one"], 1, 1)
         looks(stage, server, 90)
         assert (len(stage.world.finished), holds(stage), server.claims()) == (1, [], [])
         assert "finding-node-without-instance" not in [alert.kind for alert in stage.alerts]
