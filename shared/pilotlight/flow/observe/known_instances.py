@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from pilotlight.errors import Conflict, Denied, Retry
+from pilotlight.errors import Conflict
 from pilotlight.facts.capacity import ClusterView, Node
-from pilotlight.facts.interruption.interruption import Instance, Interruption
+from pilotlight.facts.interruption.interruption import Instance
 from pilotlight.facts.nodes.pool_state import Booting, PoolState
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
@@ -107,19 +107,6 @@ def find_booting(deps: Deps, instance: str, now: datetime) -> Instance | None:
         if any(instance == one.instance for one in pool.booting):
             return Instance(pool=pool.name, node="", seen_at=now)
     return None
-
-
-def still_boots(deps: Deps, found: Interruption) -> bool:
-    """True while an instance that goes, and never was a node, is there; also where its cloud does not answer."""
-    if found.node:
-        return False
-    try:
-        said = deps.pools.instance(found.pool, found.instance)
-    except Denied:
-        return False
-    except Retry:
-        return True
-    return said is not None and said.there
 
 
 def without_stopped(view: ClusterView, pools: Sequence[PoolState]) -> tuple[ClusterView, tuple[Node, ...]]:
