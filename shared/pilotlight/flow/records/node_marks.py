@@ -60,6 +60,13 @@ def hold(
         deps.tell("", node, CORDONED, f"Pilotlight lets no new pods onto it: {why}", owner)
 
 
+def hear_opened(deps: Deps, node: Node, now: datetime) -> None:
+    """Write down that a person opened a node that was being given back, before another owner closes it: that hides it."""
+    mark, _ = _read(deps, deps.known_as(node.name))
+    if node.opened_by and _names_ours(deps, node, mark, now):
+        _opened_by_hand(deps, mark, node, now)
+
+
 def is_held(deps: Deps, node: str, owner: MarkOwner) -> bool:
     """True where an owner keeps a node closed."""
     return owner in _read(deps, deps.known_as(node))[0].owners
