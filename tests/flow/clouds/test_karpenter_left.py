@@ -5,12 +5,14 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from karpenter_claims import CLASS, KarpenterWorld, on_claims
 from stage import Stage
 from test_on_karpenter import BUDGET, DELETE, POST, holds, looks, on_karpenter, tries
 
 from pilotlight.errors import BadRequest
+from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.labels import POOL
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.units import HOUR
@@ -167,6 +169,35 @@ def test_a_claim_whose_label_is_not_ours_any_more_is_ours_by_its_proof(after: in
         looks(stage, server, 90)
         assert (len(stage.world.finished), holds(stage), server.claims()) == (1, [], [])
         assert "finding-node-without-instance" not in [alert.kind for alert in stage.alerts]
+
+
+class Relabelled:
+    """A cluster whose nodes are another pool's by their labels, or nobody's."""
+
+    def __init__(self, inner: Any, pool: str) -> None:
+        self._inner, self._pool = inner, pool
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def observe(self) -> ClusterView:
+        """All of it."""
+        view: ClusterView = self._inner.observe()
+        return msgspec.structs.replace(
+            view, nodes=tuple(msgspec.structs.replace(node, pool=self._pool) for node in view.nodes)
+        )
+
+
+@pytest.mark.parametrize("pool", ["", "eight"], ids=["nobody's", "another's"])
+def test_a_node_whose_label_was_gone_as_it_joined_goes_back_as_its_claim_s(pool: str) -> None:
+    """Karpenter copies a claim's labels to its node once: what another hand wrote there keeps no idle machine lit."""
+    with on_karpenter(budgets=(BUDGET,), faults=Faults(boot_s=300)) as (stage, server):
+        stage.event(stage.submit("a", workload_class="batch", run_s=HOUR))
+        stage.deps = replace(stage.deps, cluster=Relabelled(stage.deps.cluster, pool))
+        looks(stage, server, 20)
+        assert (holds(stage), len(stage.world.running)) == (["one"], 1)
+        looks(stage, server, 85)
+        assert (len(stage.world.finished), holds(stage), server.claims(), len(server.kept)) == (1, [], [], 1)
 
 
 def test_a_claim_that_only_looks_like_ours_is_left_alone() -> None:

@@ -109,6 +109,15 @@ def find_booting(deps: Deps, instance: str, now: datetime) -> Instance | None:
     return None
 
 
+def in_their_pools(view: ClusterView, pools: Sequence[PoolState]) -> ClusterView:
+    """The view with nodes that are machines of ours in the pools that asked for these, whatever their labels say."""
+    own = {one.instance: pool.name for pool in pools for one in pool.asked if one.instance}
+    if all(own.get(node.instance, node.pool) == node.pool for node in view.nodes):
+        return view
+    nodes = tuple(replace(node, pool=own.get(node.instance, node.pool)) for node in view.nodes)
+    return replace(view, nodes=nodes)
+
+
 def without_stopped(view: ClusterView, pools: Sequence[PoolState]) -> tuple[ClusterView, tuple[Node, ...]]:
     """The view without nodes that stand stopped, which no pool's size counts, and those apart.
 
