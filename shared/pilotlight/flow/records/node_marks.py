@@ -62,8 +62,8 @@ def hold(
 
 def hear_opened(deps: Deps, node: Node, now: datetime) -> None:
     """Write down that a person opened a node that was being given back: another owner who closes it would hide it."""
-    mark, _ = _read(deps, deps.known_as(node.name))
-    if node.opened_by and _names_ours(deps, node, mark, now):
+    mark = _read(deps, deps.known_as(node.name))[0] if node.opened_by else None
+    if mark is not None and _names_ours(deps, node, mark, now):
         _opened_by_hand(deps, mark, node, now)
 
 
