@@ -111,7 +111,7 @@ def test_gke_s_own_faults_are_met() -> None:
     """Made after it was DONE or never, old errors and several, two colours, another hand, pools that close, groups
     that are deleted, groups and lists that are not told whole: two seeds meet each of them."""
     met: Counter[str] = Counter()
-    for seed in (1, 5):
+    for seed in (1, 291):
         with pytest.MonkeyPatch.context() as patch, on_gke(seed, patch=patch) as projects:
             assert broken(run(seed, 16, MORE)) == []
         met = sum((gke.met for gke in projects), met)

@@ -8,7 +8,7 @@ from pilotlight.state_schema.parted import Parted
 from pilotlight.state_schema.table import Format, Part, Table
 from pilotlight.units import HOUR
 
-MEMORY = Table("memory", Format(Memory, 3))
+MEMORY = Table("memory", Format(Memory, 3, squeezed=True))
 """``<cluster>``."""
 
 OPEN = Table("open", Format(Record, 2))

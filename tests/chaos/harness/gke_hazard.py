@@ -142,6 +142,7 @@ class ChaosGke(Gke):
             self.tried.pop(name, None)
             self.unmade.pop(name, None)
             self.world.fleet.desired[pool] -= 1
+            self.seen.purchases.lost.add(pool)  # It was told as bought, and nobody gives it back.
         for name in there:
             self.world.terminate(name, "its group was deleted", evict=True)
         self.met["deleted"] += 1

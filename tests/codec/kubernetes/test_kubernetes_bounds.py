@@ -158,3 +158,11 @@ def test_alternatives_that_multiply_beyond_the_bound_are_refused_before_they_are
     (finding,) = found.findings
     assert finding.code == "out-of-bounds"
     assert "has a trillion or more alternatives of where it may run" in finding.message
+
+
+def test_a_note_of_a_release_is_a_name_that_a_store_takes() -> None:
+    """It is looked up as a decision's: no database has a key of 200,000 letters, and a refused read stops the look."""
+    own = node()
+    own["metadata"]["annotations"] = {f"{A}closed-by": LONG}
+    (seen,) = view([], [own]).nodes
+    assert (0 < len(seen.opened_by) < 300, seen.opened_by.isascii()) == (True, True)

@@ -1,16 +1,19 @@
 """Claims that their NodePool, their node or their provider leaves alone: their machines bill on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from karpenter_claims import CLASS, KarpenterWorld, on_claims
 from stage import Stage
 from test_on_karpenter import BUDGET, DELETE, POST, holds, looks, on_karpenter, tries
 
 from pilotlight.errors import BadRequest
+from pilotlight.facts.capacity import ClusterView
+from pilotlight.facts.labels import POOL
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.units import HOUR
 from pilotlight.world.faults import Faults
@@ -146,25 +149,55 @@ def test_a_clock_that_is_minutes_off_calls_no_claim_off(minutes: int, monkeypatc
         assert (server.lines(DELETE), len(server.kept), len(stage.world.running)) == ([], 1, 1)
 
 
-def unlabelled(server: KarpenterWorld) -> None:
-    """Another hand takes our label off every claim."""
+def relabelled(server: KarpenterWorld, labels: Mapping[str, str]) -> None:
+    """Another hand takes our label off every claim, or writes another in its place."""
     for claim in server.claims():
-        meta = {**claim["metadata"], "labels": {}}
+        meta = {**claim["metadata"], "labels": labels}
         server.store.write(server.store.resource("nodeclaims"), {**claim, "metadata": meta})
 
 
+@pytest.mark.parametrize("labels", [{}, {POOL: "eight"}, {POOL: "x"}], ids=["off", "another's", "nobody's"])
 @pytest.mark.parametrize("after", [1, 10], ids=["while it boots", "once it is a node"])
-def test_a_claim_whose_label_is_taken_off_is_ours_by_its_proof(after: int) -> None:
+def test_a_claim_whose_label_is_not_ours_any_more_is_ours_by_its_proof(after: int, labels: Mapping[str, str]) -> None:
     """Its name is the hash of the step that it names: it is counted, bought once, held for, and given back."""
     with on_karpenter(budgets=(BUDGET,), faults=Faults(boot_s=300)) as (stage, server):
         stage.event(stage.submit("a", workload_class="batch", run_s=HOUR))
         looks(stage, server, after)
-        unlabelled(server)
+        relabelled(server, labels)
         looks(stage, server, 15)
-        assert (holds(stage), tries(server), len(stage.world.running)) == (["one"], {"one": 1}, 1)
+        assert (holds(stage), len(server.kept), len(stage.world.running)) == (["one"], 1, 1)
         looks(stage, server, 90)
         assert (len(stage.world.finished), holds(stage), server.claims()) == (1, [], [])
         assert "finding-node-without-instance" not in [alert.kind for alert in stage.alerts]
+
+
+class Relabelled:
+    """A cluster whose nodes are another pool's by their labels, or nobody's."""
+
+    def __init__(self, inner: Any, pool: str) -> None:
+        self._inner, self._pool = inner, pool
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def observe(self) -> ClusterView:
+        """All of it."""
+        view: ClusterView = self._inner.observe()
+        return msgspec.structs.replace(
+            view, nodes=tuple(msgspec.structs.replace(node, pool=self._pool) for node in view.nodes)
+        )
+
+
+@pytest.mark.parametrize("pool", ["", "eight"], ids=["nobody's", "another's"])
+def test_a_node_whose_label_was_gone_as_it_joined_goes_back_as_its_claim_s(pool: str) -> None:
+    """Karpenter copies a claim's labels to its node once: what another hand wrote there keeps no idle machine lit."""
+    with on_karpenter(budgets=(BUDGET,), faults=Faults(boot_s=300)) as (stage, server):
+        stage.event(stage.submit("a", workload_class="batch", run_s=HOUR))
+        stage.deps = replace(stage.deps, cluster=Relabelled(stage.deps.cluster, pool))
+        looks(stage, server, 20)
+        assert (holds(stage), len(stage.world.running)) == (["one"], 1)
+        looks(stage, server, 85)
+        assert (len(stage.world.finished), holds(stage), server.claims(), len(server.kept)) == (1, [], [], 1)
 
 
 def test_a_claim_that_only_looks_like_ours_is_left_alone() -> None:

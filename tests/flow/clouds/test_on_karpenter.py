@@ -14,7 +14,7 @@ from stage import Stage
 
 from pilotlight.errors import Conflict, Retry
 from pilotlight.facts.memory import Memory
-from pilotlight.facts.money.money_policy import Budget
+from pilotlight.facts.money.money_policy import Budget, Caps
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.records import ledger
 from pilotlight.ports.state import State
@@ -192,6 +192,19 @@ def test_a_machine_whose_end_is_stuck_is_held_for_until_it_is_gone() -> None:
         server.end()
         looks(stage, server, 2)
         assert (holds(stage), server.lines(DELETE)) == (["eight"], [])
+
+
+def test_a_machine_whose_end_is_stuck_counts_against_a_cap_until_it_is_gone() -> None:
+    """One node may be lit: its pod waits for another while the first, which Karpenter deletes, still bills."""
+    with on_karpenter(caps=Caps(nodes=1), faults=Faults(boot_s=7 * HOUR)) as (stage, server):
+        server.draining = True
+        stage.event(stage.submit("a", workload_class="batch", run_s=2 * HOUR))
+        stage.world.set_faults(Faults())
+        looks(stage, server, 40)
+        assert tries(server) == {"one": 1}
+        server.end()
+        looks(stage, server, 20)
+        assert (sum(tries(server).values()), len(stage.world.running)) == (2, 1)
 
 
 def test_what_we_give_back_before_it_joins_is_no_refusal() -> None:

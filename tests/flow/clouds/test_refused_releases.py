@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from civo_server import Fault
 from gke_answers import Refused
 from gke_server import Gke
 from stage import Stage
@@ -17,6 +18,7 @@ from pilotlight.adapters.pools.gke import google_rest
 from pilotlight.errors import Retry
 from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import PoolPolicy
+from pilotlight.flow.cycle import planning
 from pilotlight.units import HOUR
 
 ONE = {"one": PoolPolicy(instance_type="one", max=2)}
@@ -131,3 +133,19 @@ def test_a_claim_whose_deletion_is_forbidden_is_asked_for_a_few_times() -> None:
         server.forget_faults()
         ticks(stage, 15)
         assert stage.nodes("one") == 0
+
+
+def test_a_release_that_was_lost_once_is_made_again_while_a_purchase_beside_it_stays_in_doubt() -> None:
+    """One decision buys and gives back, and both answers are lost; the group of the purchase is unread from then on."""
+    with on_gke(pools=BOTH, budgets=DAY) as (stage, gke):
+        stage.event(stage.submit("a", workload_class="batch", run_s=300))
+        while not planning.preview(stage.deps, releases=True)[1].releases:
+            stage.tick()
+            stage.wait(60)
+        gke.faults = [Fault("reset", when="before", method=name) for name in ("createInstances", "deleteInstances")]
+        stage.submit("b", gpus=8, workload_class="batch", run_s=HOUR)
+        with suppress(Retry):
+            stage.tick()
+        gke.refuses["eight"] = 503
+        ticks(stage, 10)
+        assert (stage.nodes("one"), len(gke.deleted())) == (0, 2)

@@ -404,3 +404,17 @@ def test_a_mode_that_does_not_act_tells_what_is_untrue_too(mode: Any) -> None:
     assert stage.outcome == "disproved"
     assert "the cloud says that it runs on" in stage.told[0]
     assert not [alert for alert in stage.alerts if alert.kind != "interruption"]
+
+
+def test_a_false_notice_hides_no_person_who_opened_the_node() -> None:
+    """It was being given back, its call's answer is lost, and somebody opened it: it is kept for an hour all the same,
+    though the notice closed it until its cloud had said that it runs on."""
+    stage = Posted()
+    node_marks.hold(stage.deps, "n1", "release", "idle", by="1")
+    stage.wait(60)
+    stage.world.open_by_hand("n1")
+    stage.wait(60)
+    stage.post("spot-interruption", 0, 120)
+    node_marks.lift(stage.deps, "n1", "release", by="1")
+    rests, _ = node_marks.settle(stage.deps, stage.deps.cluster.observe().nodes, (), stage.deps.now())
+    assert (list(rests), stage.world.nodes["n1"].cordoned) == (["n1"], False)

@@ -19,6 +19,7 @@ from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.records import brake_records, flight_log
 from pilotlight.ports.state import LARGEST, Clock
+from pilotlight.state_schema.table import plain
 from pilotlight.tools.cli.records.state_families import read, table_of
 from pilotlight.units import Seconds
 
@@ -60,7 +61,7 @@ def test_every_record_of_a_day_is_of_a_family_and_says_its_schema() -> None:
     assert families >= expected | {"pause", "approved"}
     for key, record in state.puts.items():
         assert read(key, record) is not None
-        assert json.loads(record)["schema"] == table_of(key).format.schema
+        assert json.loads(plain(record))["schema"] == table_of(key).format.schema
 
 
 def test_a_key_of_no_family_is_refused() -> None:

@@ -33,6 +33,7 @@ from pilotlight.codec.kubernetes.node_claims import (
     node_claim,
     shortage,
     stem,
+    step_of,
     told_of,
     with_label,
 )
@@ -200,12 +201,18 @@ class KarpenterPools:
             return {}, f"Karpenter's NodePools do not answer: {no}"
 
     def _claims(self) -> Sequence[NodeClaim]:
-        """Those of ours. One that cannot be read is one, and its pool is not seen whole. Those whose label another hand
-        took off have their proof."""
+        """Those of ours, and what no pool has. One that cannot be read is one, and its pool is not seen whole."""
         ours = self._list("nodeclaims", _CLAIMS, labelSelector=POOL).items or ()
         bare = self._list("nodeclaims", _CLAIMS, labelSelector=f"!{POOL},!{KARPENTER_NODE_POOL}").items or ()
-        called = [self._called(pool) for pool in self._pools]
-        return (*ours, *(with_label(one, name) for one in bare for name in called if is_proven(one, name)))
+        return [self._by_proof(one) for one in (*ours, *bare)]
+
+    def _by_proof(self, claim: NodeClaim) -> NodeClaim:
+        """A claim as of the pool whose step its name proves, whatever another hand did to its label."""
+        pool = step_of(claim).rpartition("/")[0].rpartition("/")[2]
+        called = self._called(pool)
+        if pool not in self._pools or claim.metadata.labels.get(POOL) == called or not is_proven(claim, called):
+            return claim
+        return with_label(claim, called)
 
     def _mine(self, pool: str, claims: Claims | None = None) -> list[NodeClaim]:
         """Claims of a pool; of a gate those that Karpenter has not made."""

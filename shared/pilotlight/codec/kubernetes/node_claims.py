@@ -85,10 +85,14 @@ def stem(called: str) -> str:
     return called[: LONGEST_NAME - HASH - 1].rstrip("-.")
 
 
+def step_of(claim: NodeClaim) -> str:
+    """The step that a claim says it was made by; empty where it says none."""
+    return claim.metadata.annotations.get(STEP, "")
+
+
 def is_proven(claim: NodeClaim, called: str) -> bool:
     """True where a claim's name is the hash of the step that it names: then it is ours, of that pool."""
-    step = claim.metadata.annotations.get(STEP, "")
-    return bool(step) and claim.metadata.name == claim_name(called, step)
+    return claim.metadata.name == claim_name(called, step_of(claim))
 
 
 def with_label(claim: NodeClaim, called: str) -> NodeClaim:

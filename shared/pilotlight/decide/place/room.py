@@ -27,7 +27,7 @@ def find_room(work: Work) -> None:
     """Free room of ready nodes (fullest first), room on its way, and what the caps leave.
 
     Failed capacity is no room, but counts against the caps until it is gone. So does what a cloud could not launch yet,
-    and instances in doubt, which may be nodes.
+    instances in doubt, which may be nodes, and what a cloud ends and still bills.
     """
     look, by_pool, standing = work.look, work.by_pool, work.standing
     lit = Counter([f.pool for f in work.failed] + [n.pool for n in standing])
@@ -37,6 +37,7 @@ def find_room(work: Work) -> None:
     for state in sorted(look.pools, key=lambda p: p.name):
         if state.name in by_pool:
             owed[state.name] = _count(state, lit, work.in_doubt, coming, by_pool[state.name], asked.get(state.name, ()))
+            lit[state.name] += sum(bool(one.going) and not one.unmade for one in state.booting)
     headroom = Headroom(work.policy)
     for name, count in lit.items():
         if name in by_pool:

@@ -3,7 +3,7 @@
 A worker that died, one that stands still, and a call whose answer was lost all look the same: an open record.
 """
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -65,9 +65,10 @@ def settle_left(deps: Deps, snapshot: Snapshot, left: Sequence[Left]) -> tuple[S
     The look with what may still land, and the records that stay open. What went is settled first: the size that an
     earlier purchase asked for counted it.
     """
+    lost = [s for one in left for s in one.sendings if s.step.state == "sent" and s.step.call == "release"]
     _settle_calls(deps, snapshot, left)
     snapshot = without_going(deps, snapshot)
-    turned = _with_unheard(deps, snapshot, left, _turned(deps, snapshot, left))
+    turned = _with_unheard(deps, snapshot, left, _with_undone(snapshot, lost, _turned(deps, snapshot, left)))
     left = [one for one in left if not _close(deps, one)]
     return _with_open(deps, snapshot, turned, [(one.record, step) for one in left for step in _sent(one)]), left
 
@@ -164,16 +165,22 @@ def _opened(record: Record, step: CallStep, opened: Container[str]) -> bool:
     return ours and step.target in opened
 
 
+def _with_undone(snapshot: Snapshot, lost: Iterable[Sending], memory: Memory) -> Memory:
+    """The memory with the releases, ``lost`` up to this look, that did not happen: each counts once."""
+    for step in (sending.step for sending in lost):
+        if step.state == "unknown":
+            instance = step.instance or step.target
+            memory = note_refused_release(memory, instance, step.note, snapshot.now, certain=False)
+    return memory
+
+
 def _with_unheard(deps: Deps, snapshot: Snapshot, left: Sequence[Left], memory: Memory) -> Memory:
-    """The memory with releases that did not happen, and with purchases whose answers were lost and that never came;
-    where a refusal leaves no trace, also those of which who heard them was overtaken before it wrote their names."""
+    """The memory with purchases whose answers were lost and that never came; where a refusal leaves no trace, also
+    those of which who heard them was overtaken before it wrote their names."""
     seen = {pool.name: pool for pool in snapshot.pools if not pool.unread}
     for one in left:
         for sending in one.sendings:
             step, pool = sending.step, seen.get(sending.step.pool)
-            if step.call == "release" and step.state == "unknown":
-                instance = step.instance or step.target
-                memory = note_refused_release(memory, instance, step.note, snapshot.now, certain=False)
             if pool is not None and step.sent_at is not None and _unheard(deps, memory, pool, one.record, sending):
                 memory = note_lost(memory, step.target, step.sent_at, snapshot.now)
     return memory

@@ -40,7 +40,6 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.interruption.departing_node import without_node
 from pilotlight.flow.interruption.save_work import Saving
 from pilotlight.flow.interruption.verify_notice import ASK_AGAIN, Questions
-from pilotlight.flow.observe.known_instances import still_boots
 from pilotlight.flow.observe.remembered_pools import see_that_it_answers
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import flight_log, node_marks
@@ -88,7 +87,7 @@ class NodeDrain(Saving):
             self._afterwards(node)
         elif self.deps.mode_of(self.found.pool) not in ("scale-up", "act"):
             self._advise(node)
-        elif node is None and still_boots(self.deps, self.found):
+        elif node is None and self.questions.still_boots(self.found, self.now):
             self.again = self.now + ASK_AGAIN
         elif node is None:
             self._replace(None)

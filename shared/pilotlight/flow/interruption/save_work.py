@@ -191,7 +191,9 @@ class Saving:
 
     def _cordon(self, node: str) -> None:
         try:
-            doubted = self.found.truth == "unverified"
+            doubted, seen = self.found.truth == "unverified", self.view.node_of(self.found.instance, node)
+            if seen is not None:
+                node_marks.hear_opened(self.deps, seen, self.now)
             node_marks.hold(self.deps, node, "rescue", f"{self.found.kind} of {self.found.instance}", doubted=doubted)
         except Retry:  # A store that does not answer keeps no node open.
             self.deps.cluster.cordon(self.deps.known_as(node))

@@ -43,6 +43,13 @@ class Questions:
         deadline = (deadline or found.deadline) if found.deadline else None
         return msgspec.structs.replace(found, truth=truth, proof=proof, deadline=deadline)
 
+    def still_boots(self, found: Interruption, now: datetime) -> bool:
+        """True while an instance that never was a node is there; where its cloud does not say, until it is to go."""
+        if found.node:
+            return False
+        said, ends = self.ask(found.pool, found.instance), found.deadline or found.until
+        return said.there if said is not None else ends is not None and now < ends
+
     def ask(self, pool: str, instance: str) -> InstanceState | None:
         """The cloud's word on an instance; None where it cannot be asked, does not know, or takes too long.
 

@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from pilotlight.errors import Conflict, Denied, Retry
+from pilotlight.errors import Conflict
 from pilotlight.facts.capacity import ClusterView, Node
-from pilotlight.facts.interruption.interruption import Instance, Interruption
+from pilotlight.facts.interruption.interruption import Instance
 from pilotlight.facts.nodes.pool_state import Booting, PoolState
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.deps import Deps
@@ -109,17 +109,13 @@ def find_booting(deps: Deps, instance: str, now: datetime) -> Instance | None:
     return None
 
 
-def still_boots(deps: Deps, found: Interruption) -> bool:
-    """True while an instance that goes, and never was a node, is there; also where its cloud does not answer."""
-    if found.node:
-        return False
-    try:
-        said = deps.pools.instance(found.pool, found.instance)
-    except Denied:
-        return False
-    except Retry:
-        return True
-    return said is not None and said.there
+def in_their_pools(view: ClusterView, pools: Sequence[PoolState]) -> ClusterView:
+    """The view with nodes that are machines of ours in the pools that asked for these, whatever their labels say."""
+    own = {one.instance: pool.name for pool in pools for one in pool.asked if one.instance}
+    if all(own.get(node.instance, node.pool) == node.pool for node in view.nodes):
+        return view
+    nodes = tuple(replace(node, pool=own.get(node.instance, node.pool)) for node in view.nodes)
+    return replace(view, nodes=nodes)
 
 
 def without_stopped(view: ClusterView, pools: Sequence[PoolState]) -> tuple[ClusterView, tuple[Node, ...]]:

@@ -208,7 +208,7 @@ def _fresh(memory: Memory, snapshot: Snapshot) -> Memory:
         memory,
         quarantines=tuple(q for q in memory.quarantines if timedelta(0) < q.until - now <= MOST_QUARANTINE),
         backoffs=tuple(b for b in memory.backoffs if -timedelta(hours=1) < b.until - now <= MOST_REST),
-        refusals={name: r for name, r in memory.refusals.items() if -timedelta(hours=1) < r.until - now <= MOST_REST},
+        refusals={name: r for name, r in memory.refusals.items() if -MOST_REST < r.until - now <= MOST_REST},
     )
 
 

@@ -93,6 +93,7 @@ def look(deps: Deps, *, monitored: bool = False) -> Snapshot:
         from pilotlight.flow.observe.asked_nodes import with_asked
 
         told = with_asked(told, was.memory, now)
+        view = known_instances.in_their_pools(view, told)
     standing: tuple[Node, ...] = ()
     if any(pool.stops or pool.stopped for pool in told):
         view, standing = known_instances.without_stopped(view, told)

@@ -60,6 +60,13 @@ def hold(
         deps.tell("", node, CORDONED, f"Pilotlight lets no new pods onto it: {why}", owner)
 
 
+def hear_opened(deps: Deps, node: Node, now: datetime) -> None:
+    """Write down that a person opened a node that was being given back: another owner who closes it would hide it."""
+    mark = _read(deps, deps.known_as(node.name))[0] if node.opened_by else None
+    if mark is not None and _names_ours(deps, node, mark, now):
+        _opened_by_hand(deps, mark, node, now)
+
+
 def is_held(deps: Deps, node: str, owner: MarkOwner) -> bool:
     """True where an owner keeps a node closed."""
     return owner in _read(deps, deps.known_as(node))[0].owners

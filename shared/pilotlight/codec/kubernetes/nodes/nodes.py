@@ -77,7 +77,7 @@ def node_of(
         cloud=whole_name(cloud_of(node.spec.provider_id)),
         schedulable=not is_closed(node),
         marked=is_marked(node),
-        opened_by=node.metadata.annotations.get(labels.CLOSED_BY, "") if not is_marked(node) else "",
+        opened_by=whole_name(meta.annotations.get(labels.CLOSED_BY, "")) if not is_marked(node) else "",
         idle_since=_idle_since(onboard, ready_since),
         gpu_model=whole_name(model),
         ready_since=ready_since,
