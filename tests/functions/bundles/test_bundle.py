@@ -127,9 +127,9 @@ def test_a_zip_brings_its_own_functions_requirements(build: Path) -> None:
 
 @pytest.mark.parametrize("function", [*FUNCTIONS, "aws_bridge"])
 def test_a_zip_is_small_and_compiled(build: Path, function: str) -> None:
-    """It is under 2.15 MB, and has the bytecode of each file of Python, which no start needs to check."""
+    """It is under 2.2 MB, and has the bytecode of each file of Python, which no start needs to check."""
     path = build / f"{function}.zip"
-    assert path.stat().st_size < 2_150_000
+    assert path.stat().st_size < 2_200_000
     with zipfile.ZipFile(path) as archive:
         sources = [name for name in archive.namelist() if name.endswith(".py")]
         together: bundled.Modules = {}
