@@ -93,10 +93,11 @@ def lead_s(offering: Offering) -> Seconds:
 
 def add_demand(hits: Hits | None, nodes: int, jobs: float, now_s: Seconds, lead_s: Seconds) -> Hits:
     """The history after pods asked for ``nodes`` more nodes at once, on behalf of ``jobs`` (scaled) that wait."""
-    old = age_history(hits or Hits(at=now_s, quiet_from=now_s), now_s)
+    old = age_history(hits or Hits(at=now_s), now_s)
     coming, rates, there, losses = list(old.coming), list(old.rates), list(old.there), list(old.losses or _NONE)
     known = len(coming)
-    old = end_quiet(old, range(known, known + nodes)) if old.quiets else replace(old, quiet_from=now_s)
+    if old.quiets:
+        old = end_quiet(old, range(known, known + nodes))
     coming += [now_s + lead_s] * min(nodes, MOST_COMING - known)
     for k in range(known, min(known + nodes, MOST)):
         if k == len(rates):
@@ -109,6 +110,7 @@ def add_demand(hits: Hits | None, nodes: int, jobs: float, now_s: Seconds, lead_
     return replace(
         old,
         asked_at=now_s,
+        quiet_from=now_s,
         coming=tuple(sorted(coming)),
         rates=tuple(rates),
         there=tuple(there),
@@ -167,7 +169,7 @@ class Outlook:
     def __init__(self, hits: Hits) -> None:
         self._hits = hits
         self._losses = hits.losses or _NONE
-        self._sums = _sums(hits)
+        self.sums = _sums(hits)
         self._now = _shares(self._losses)
         self._right: dict[int, tuple[float, ...]] = {}
 
@@ -197,7 +199,7 @@ class Outlook:
             share = sum(map(mul, self._now, hits.there[k - 1]))
             return rate / share if share >= LEAST_SHARE else None
         fades = _fades(after_s)
-        trust = _shares(_foretold(self._losses, self._sums, fades, after_s))
+        trust = _shares(_foretold(self._losses, self.sums, fades, after_s))
         absent_s = 0.0
         if len(hits.coming) >= k:
             absent_s = min(after_s, max(0.0, hits.coming[len(hits.coming) - k] - hits.at))
@@ -217,7 +219,8 @@ def _faded(hits: Hits, now_s: Seconds) -> Hits:
         return hits
     if not hits.rates:
         return replace(hits, at=now_s)
-    hits = count_foretold(hits, now_s, Outlook(hits).by_rates)
+    outlook = Outlook(hits)
+    hits = count_foretold(hits, now_s, outlook.by_rates)
     fades = _fades(gone_s)
     away = len(hits.coming)
     back = _times(hits.there[away:], fades, [1 - fade for fade in fades])
@@ -226,7 +229,7 @@ def _faded(hits: Hits, now_s: Seconds) -> Hits:
         at=now_s,
         rates=_times(hits.rates, fades, _NONE),
         there=_times(hits.there[:away], fades, _NONE) + back,
-        losses=_foretold(hits.losses or _NONE, _sums(hits), fades, gone_s),
+        losses=_foretold(hits.losses or _NONE, outlook.sums, fades, gone_s),
     )
 
 
