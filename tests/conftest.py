@@ -3,8 +3,10 @@
 import logging
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +33,8 @@ settings.load_profile("any machine")
 pilotlight.adapters.state.calls.STORE_S = 300.0
 
 pytest_plugins = ["block_count"]
+
+_TESTS = count()
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -69,6 +73,19 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Chromium"]:
 def clock() -> VirtualClock:
     """The world's clock at a Friday noon; it stands still until it is moved."""
     return VirtualClock(datetime(2026, 11, 20, 12, 0, tzinfo=UTC))
+
+
+@pytest.fixture(scope="session")
+def _states() -> Iterator[Path]:
+    """Where tests' programs keep what a person's keep under their home."""
+    with tempfile.TemporaryDirectory(prefix="pilotlight-tests-") as path:
+        yield Path(path)
+
+
+@pytest.fixture(autouse=True)
+def _state_of_its_own(_states: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test finds no state of the person who runs it, nor of another test, and leaves none with them."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(_states / str(next(_TESTS))))
 
 
 @pytest.fixture(autouse=True)

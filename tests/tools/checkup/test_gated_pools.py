@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pilotlight.facts.capacity import Offering
+from pilotlight.facts.modes import Mode
 from pilotlight.facts.money.gates import GateState
 from pilotlight.facts.money.money_policy import Budget, BudgetScope
 from pilotlight.facts.policy import Policy, PoolPolicy
@@ -64,42 +65,58 @@ CASES = [
 @pytest.mark.parametrize(("survey", "budgets", "said"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
 def test_what_keeps_a_limit_from_holding(survey: Survey, budgets: tuple[Budget, ...], said: tuple[str, str]) -> None:
     """Each thing is a line, with what to write where something is to be mended."""
-    found = [(check.verdict, check.what) for check in gate_checks(survey, _policy(*budgets), [OFFER])]
+    found = [(check.verdict, check.what) for check in gate_checks(survey, _policy(*budgets), [OFFER], "act")]
     assert any(verdict == said[0] and what.startswith(said[1]) for verdict, what in found), found
-    assert all(check.fix for check in gate_checks(survey, _policy(*budgets), [OFFER]) if check.verdict != "ok")
+    assert all(check.fix for check in gate_checks(survey, _policy(*budgets), [OFFER], "act") if check.verdict != "ok")
 
 
 @pytest.mark.parametrize(("azure", "fix"), [(True, "az vm list-usage"), (False, "condition Launched")])
 def test_a_claim_that_waits_is_told_with_its_clouds_way_out(azure: bool, fix: str) -> None:
     """At Azure the quota of a family comes first; elsewhere the claim says what it waits for."""
     survey = _seen(_pool(azure=azure), waiting=(_claim(7),))
-    (check,) = gate_checks(survey, _policy(HARD), [OFFER])
+    (check,) = gate_checks(survey, _policy(HARD), [OFFER], "act")
     assert fix in check.fix
 
 
 def test_a_policy_without_gates_is_told_nothing() -> None:
     """Where no pool is gated there is nothing to check."""
-    assert list(gate_checks(_seen(), Policy(version=1), [OFFER])) == []
+    assert list(gate_checks(_seen(), Policy(version=1), [OFFER], "act")) == []
 
 
 def test_a_limit_of_ours_that_no_pool_names_is_told_with_its_way_back() -> None:
     """It stands for as long as nobody gives it back."""
     ours = GateState(nodepool="gpu", limit=24, written="24", before="64")
-    (check,) = gate_checks(_seen(_pool(ours)), Policy(version=1), [OFFER])
+    (check,) = gate_checks(_seen(_pool(ours)), Policy(version=1), [OFFER], "act")
     assert (check.verdict, check.what.partition(",")[0]) == ("warning", "our limit of 24 GPUs stands")
     assert check.fix.startswith("pilotlight handback --pool gpu")
     assert all(
-        "no pool of the policy" not in one.what for one in gate_checks(_seen(_pool(ours)), _policy(HARD), [OFFER])
+        "no pool of the policy" not in one.what
+        for one in gate_checks(_seen(_pool(ours)), _policy(HARD), [OFFER], "act")
     )
 
 
 def test_a_right_to_claims_that_is_missing_is_named() -> None:
     """Where pools are bought for by claims; who asks for none is told nothing."""
     lacks = {right: right.verb != "create" for right in CLAIMS}
-    (check,) = gate_checks(_seen(allowed=lacks), Policy(version=1), [OFFER])
+    (check,) = gate_checks(_seen(allowed=lacks), Policy(version=1), [OFFER], "act")
     assert (check.verdict, check.what) == (
         "fault",
         "may not create karpenter.sh/nodeclaims: nothing is bought by claims",
     )
     assert "connect --act --karpenter-claims" in check.fix
-    assert list(gate_checks(_seen(allowed=dict.fromkeys(CLAIMS, True)), Policy(version=1), [OFFER])) == []
+    assert list(gate_checks(_seen(allowed=dict.fromkeys(CLAIMS, True)), Policy(version=1), [OFFER], "act")) == []
+
+
+@pytest.mark.parametrize("mode", ["observe", "advise"])
+def test_who_only_advises_is_asked_for_rights_to_read_alone(mode: Mode) -> None:
+    """No right to act is asked for before a pool's mode acts; a right to read that is missing is a fault in each."""
+    acts = {right: right.verb == "list" for right in (*GATES, *CLAIMS)}
+    assert "rights" not in [
+        one.subject for one in gate_checks(_seen(_pool(), allowed=acts), _policy(HARD), [OFFER], mode)
+    ]
+    blind = dict.fromkeys((*GATES, *CLAIMS), False)
+    lacks = [
+        one for one in gate_checks(_seen(_pool(), allowed=blind), _policy(HARD), [OFFER], mode) if one.code == "gate"
+    ]
+    told = [(one.verdict, one.fix) for one in lacks if one.subject == "rights"]
+    assert told == [("fault", "pilotlight connect")] * 2

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.limits.checks import Check, Level
+from pilotlight.facts.modes import Mode
 from pilotlight.facts.nodes.instance_groups import autoscaled_groups, pool_of_group
 from pilotlight.facts.policy import Policy
 from pilotlight.tools.checkup.gated_pools import gate_checks
@@ -21,13 +22,13 @@ _PRIORITY = re.compile(r"^\s*(\d+):\s*$")
 _EXPRESSION = re.compile(r"^\s*-\s*(.+?)\s*$")
 
 
-def autoscaler_checks(survey: Survey, policy: Policy, offered: Sequence[Offering]) -> Iterator[Check]:
-    """Other owners of nodes, and the known faults of their settings."""
+def autoscaler_checks(survey: Survey, policy: Policy, offered: Sequence[Offering], mode: Mode) -> Iterator[Check]:
+    """Other owners of nodes, and the known faults of their settings; ``mode`` is the strongest of the pools."""
     found = [
         *_autoscaler(survey, policy),
         *_priorities(survey),
         *_karpenter(survey, policy),
-        *gate_checks(survey, policy, offered),
+        *gate_checks(survey, policy, offered, mode),
         *_scaled(survey, policy, offered),
     ]
     yield from found

@@ -64,7 +64,7 @@ def checkup(
         *pool_checks(survey, policy, offered, clouds),
         *rule_checks(policy, clouds or {}, groups),
         *_device_plugin(survey, policy),
-        *autoscaler_checks(survey, policy, offered),
+        *autoscaler_checks(survey, policy, offered, strongest(policy, mode)),
         *placement_checks(survey, policy, offered),
         *home_checks(survey, policy, offered),
         *_prices(prices, offered),

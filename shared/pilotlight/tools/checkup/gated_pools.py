@@ -10,8 +10,9 @@ from pilotlight.decide.money.budget_limits import in_scope
 from pilotlight.decide.money.karpenter_gate import refusal
 from pilotlight.facts.capacity import Offering
 from pilotlight.facts.limits.checks import Check, Level
+from pilotlight.facts.modes import Mode
 from pilotlight.facts.policy import Policy
-from pilotlight.tools.checkup.rights import CLAIMS, GATES
+from pilotlight.tools.checkup.rights import CLAIMS, GATES, MACHINES, Right
 from pilotlight.tools.checkup.survey_facts import SeenClaim, SeenNodePool, Survey
 from pilotlight.units import count_of
 
@@ -25,12 +26,13 @@ AZURE = (
     "(pilotlight show docs/guides/aks.md)"
 )
 ELSEWHERE = "wait, or let the NodePool have other zones; read the condition Launched of the claim"
+_READS = "pilotlight connect"
 IGNORE = "/spec/limits/nvidia.com~1gpu"
 
 
-def gate_checks(survey: Survey, policy: Policy, offered: Sequence[Offering]) -> Iterator[Check]:
-    """A check or more of each gated pool, and of the rights that they need."""
-    yield from _barred(survey, policy)
+def gate_checks(survey: Survey, policy: Policy, offered: Sequence[Offering], mode: Mode) -> Iterator[Check]:
+    """A check or more of each gated pool, and of the rights that they need in a mode."""
+    yield from _barred(survey, policy, acts=mode in ("scale-up", "act"))
     for pool in survey.nodepools:
         if pool.gate is not None and pool.gate.before is not None and pool.name not in policy.gates.values():
             what = f"our limit of {pool.gate.written or 'no'} GPUs stands, and no pool of the policy names it"
@@ -47,18 +49,21 @@ def gate_checks(survey: Survey, policy: Policy, offered: Sequence[Offering]) -> 
             yield _says(f"nodepool {called}", "fault", "Karpenter has no such NodePool", fix)
 
 
-def _barred(survey: Survey, policy: Policy) -> Iterator[Check]:
-    """Rights to claims and to limits that are missing, of those that were asked."""
-    claims = [right for right in CLAIMS if survey.allowed.get(right) is False]
-    if claims and CLAIMS[-1] in survey.allowed:
-        what = f"may not {' and '.join(str(right) for right in claims)}: nothing is bought by claims"
-        yield _says(
-            "rights", "fault", what, "pilotlight connect --act --karpenter-claims (the chart: karpenter.claims)"
-        )
-    missing = [right for right in GATES if policy.gates and survey.allowed.get(right) is False]
+def _barred(survey: Survey, policy: Policy, *, acts: bool) -> Iterator[Check]:
+    """Rights to claims and to limits that are missing, of those that were asked; only to read them, where none acts."""
+    claims, gates = (CLAIMS, GATES) if acts else (MACHINES, MACHINES)
+    missing = [right for right in claims if survey.allowed.get(right) is False]
+    if missing and CLAIMS[-1] in survey.allowed:
+        fix = "pilotlight connect --act --karpenter-claims (the chart: karpenter.claims)" if acts else _READS
+        yield _says("rights", "fault", f"{_may_not(missing)}: nothing is bought by claims", fix)
+    missing = [right for right in gates if policy.gates and survey.allowed.get(right) is False]
     if missing:
-        what = f"may not {' and '.join(str(right) for right in missing)}: no limit is set"
-        yield _says("rights", "fault", what, "pilotlight connect --act --karpenter (the chart: karpenter.enabled)")
+        fix = "pilotlight connect --act --karpenter (the chart: karpenter.enabled)" if acts else _READS
+        yield _says("rights", "fault", f"{_may_not(missing)}: no limit is set", fix)
+
+
+def _may_not(rights: Sequence[Right]) -> str:
+    return f"may not {' and '.join(map(str, rights))}"
 
 
 def _gate(pool: SeenNodePool, survey: Survey, policy: Policy, offer: Offering) -> Iterator[Check]:

@@ -111,7 +111,7 @@ def drifted(gate: LiveGate) -> list[str]:
 
 
 def test_a_limit_that_changes_is_no_drift(opens: Opens) -> None:
-    """No machine drifts while a limit goes up and down, by another hand or by ours; a change of the template is drift."""
+    """No machine drifts while a limit goes up and down by another hand or by ours; a changed template is drift."""
     gate = opens("25")
     gate.pool(limit="400")
     gate.tick()
