@@ -10,7 +10,7 @@ one leads.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from random import Random
 from typing import Any
@@ -28,6 +28,7 @@ from harness.judges.invariants import Invariants
 from pilotlight.adapters.pools import gke as gke_cloud
 from pilotlight.adapters.pools.gke import google_rest
 from pilotlight.errors import Busy, NoCapacity, QuotaExceeded, Throttled
+from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.ports.clouds import CloudAccount
 from pilotlight.units import Seconds
 from pilotlight.world.simulation import World
@@ -218,6 +219,14 @@ class GkeHazard(NamingHazard):
 
     def _open(self, account: CloudAccount) -> Any:
         return gke_cloud.open_pools(WHERE, account)
+
+    def describe(self) -> Sequence[PoolState]:
+        """A pool of which nothing is told, for a call for it failed, shows no look what boots there."""
+        told = super().describe()
+        for pool in told:
+            if pool.unread and not pool.booting:
+                self._invariants.books.unread.untold(pool.name, self._aws.world.now_s)
+        return told
 
 
 @contextmanager

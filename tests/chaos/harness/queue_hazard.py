@@ -372,6 +372,7 @@ def on_queue(seed: int, *, patch: pytest.MonkeyPatch) -> Iterator[list[ChaosQueu
                 stack.enter_context(api_server(queue.server))
                 opened[id(world)] = queue, stack.enter_context(serving(queue))
                 invariants.owed, invariants.vanished = queue.owes, queue.vanished.__getitem__
+                invariants.books.owes = queue.owes
             return QueueHazard(*opened[id(world)], hazard, invariants, off_s)
 
         for module in (setting, deployment):

@@ -69,6 +69,22 @@ def test_looks_that_could_not_read_a_pool_saw_nothing_that_its_group_made() -> N
         assert len(list(spend.miscounted({}, {}, 2000))) == wrong
 
 
+@pytest.mark.parametrize(("failed_s", "wrong"), [((), 1), ((45, 95), 0), ((95,), 1), ((45, 95, 145), 0)])
+def test_a_look_whose_call_for_a_group_failed_did_not_see_what_boots_there(
+    failed_s: tuple[float, ...], wrong: int
+) -> None:
+    """A node may be metered at nothing where no look but the last could have seen it; not where the first one did."""
+    books = StrangersBooks(Policy(version=1, pools={}))
+    spend = SpendInvariants(books, ())
+    for at_s in failed_s:
+        books.unread.untold("four-on-demand", at_s)
+    books.log({"t": 30, "event": "launch", "node": "n1", "type": "four", "capacity_type": "on-demand"})
+    books.log({"t": 160, "event": "terminate", "node": "n1", "reason": "released"})
+    for begin_s in (40, 90, 140, 300):
+        spend.note_look(begin_s, begin_s + 10)
+    assert len(list(spend.miscounted({}, {}, 2000))) == wrong
+
+
 def test_one_that_died_after_writing_late_made_a_node_known_as_late() -> None:
     """Its node is counted to the first look after its death, not to one that ended before what it wrote."""
     books = StrangersBooks(Policy(version=1, pools={}))

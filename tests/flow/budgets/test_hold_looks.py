@@ -18,6 +18,7 @@ from pilotlight.facts.money.money_policy import Budget
 from pilotlight.facts.policy import ClassPolicy, PoolPolicy
 from pilotlight.facts.workload import Reserving
 from pilotlight.flow.budgets import budget_holds, renew_holds, workload_holds
+from pilotlight.flow.budgets.budget_room import BudgetRoom
 from pilotlight.flow.observe.snapshot import look
 from pilotlight.ports.state import Clock
 from pilotlight.state_schema.billing_records import CAP, HOLD
@@ -129,6 +130,23 @@ def test_what_a_strange_node_held_for_a_whole_run_is_free_once_its_pod_may_be_st
     assert hold.until - on.deps.now() < timedelta(hours=1, minutes=5)
     held = sum(account.total for account in accounts(on))
     assert held == Decimal((hold.until - hold.since).total_seconds()) / 3600
+
+
+@pytest.mark.parametrize(("hours", "granted"), [(Decimal("1.5"), True), (Decimal("2.5"), False)])
+def test_a_hold_that_was_overdue_lends_its_node_no_dollars(hours: Decimal, granted: bool) -> None:
+    """Nobody looked for four hours, and then its node came: what it may have cost meanwhile is no room for its run."""
+    on = Stage(budgets=(replace(BUDGET, usd=Decimal(2), hard=True),))
+    at = on.deps.now() + timedelta(hours=4)
+    (meter,) = meters(on.deps.policy.budgets, at)
+    waits = replace(open_hold("h.0", "h", TERMS, on.deps.now()), accounts=(meter.key,))
+    HOLD.put(on.deps.state, "c/h.0", waits, over=None)
+    CAP.put(on.deps.state, f"c/{meter.key}", Account(held={"h.0": Decimal(4)}))
+    came = replace(waits, since=at, instance="n", matched_at=at)
+    room = BudgetRoom(on.deps, [meter], at)
+    short = room.claim(meter, came, replace(came, until=at + timedelta(hours=float(hours))), "n")
+    assert (short is None) is granted
+    assert room.write()
+    assert sum(account.total for account in accounts(on)) == (hours if granted else 0)
 
 
 def accounts(on: Stage) -> list[Account]:

@@ -79,6 +79,8 @@ class BudgetRoom:
         """
         spent, commitment = used_amount(meter, has, self._now), held_amount(meter, has)
         wanted = max(spent, commitment if wants is has else held_amount(meter, wants))
+        if wanted > max(spent, commitment) and self.total(meter) > meter.limit:
+            self.let_go(has, has, [meter])  # A hold that was overdue before its node came has more than that may use.
         if self.own(meter, has) >= max(wanted, commitment):
             return None
         room = meter.limit - self.total(meter) + self.own(meter, has)

@@ -157,11 +157,14 @@ class SpendInvariants:
 
         A look may miss a node that joins while it looks: two have to have seen it. One that saw it alive, and stood
         still before it wrote that down, makes it known so much later. Looks that could not read its pool's group saw
-        nothing of it.
+        nothing of it, until one could.
         """
         end_s = now_s if entry.ended_s is None else entry.ended_s
         first_s = self._books.unread.known_s(entry.pool, entry.launched_s)
-        seen = sum(1 for look in self._looks if look.begin_s >= first_s and look.end_s < end_s) >= 2
+        told = [look for look in self._looks if look.begin_s >= first_s and look.end_s < end_s]
+        while told and not self._books.unread.told(entry.pool, entry.launched_s, told[0]):
+            told = told[1:]
+        seen = len(told) >= 2
         last_s = self._looks[-1].begin_s if self._looks else 0.0
         known_s = max(entry.launched_s, min(end_s, last_s)) if seen else entry.launched_s
         if entry.ended_s is None:

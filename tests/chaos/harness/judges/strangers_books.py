@@ -4,7 +4,7 @@ Only whom a node counts for is Pilotlight's word: the recorded purchase, then th
 sum, window and limit is worked out anew here.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from threading import RLock
@@ -138,6 +138,9 @@ class StrangersBooks:
         self.whose: dict[str, tuple[_Owner, ...]] = {}
         self._beside: dict[str, list[BookedNode]] = {}
         self._claims: dict[str, _Terms] = {}
+        self._terms: dict[str, _Terms] = {}
+        self.owes: Callable[[str], int] = lambda pool: 0
+        """Nodes that a pool was asked for and may still make."""
         self._places: dict[str, dict[str, msgspec.Raw]] = {}
         self._lock = RLock()
 
@@ -234,7 +237,7 @@ class StrangersBooks:
             if self.whose.get(id, hold.terms.whose[:1]) != hold.terms.whose:
                 from_ = hold.matched_at if key in self._holds and hold.matched_at else hold.since
                 self._changes_hands(id, hold.terms.whose, (from_ - START).total_seconds())
-            self.whose[id], self._holds[key] = hold.terms.whose, id
+            self.whose[id], self._holds[key], self._terms[key] = hold.terms.whose, id, hold.terms
             entry = self._nodes[id]
             if not self._beside.get(id):
                 entry.team, entry.workload_class = hold.terms.team, hold.terms.workload_class
@@ -252,6 +255,7 @@ class StrangersBooks:
     def _gone(self, key: str, now_s: Seconds) -> None:
         with self._lock:
             self._claims.pop(key, None)
+            self._terms.pop(key, None)
             if key in self._holds:
                 for entry in (self._nodes[self._holds[key]], *self._beside.get(self._holds[key], ())):
                     entry.charged_s = (entry.charged_s[0], now_s)
@@ -318,16 +322,26 @@ class StrangersBooks:
     def _rate(self, budget: Budget) -> Decimal:
         """Dollars an hour of all that is lit or on its way, and of one node more."""
         lit = sum((entry.price for entry in self.of(budget) if entry.ended_s is None), Decimal(0))
-        for own in self._claims.values():
+        for own in self._asked():
             lit += own.usd_per_hour * counts(budget, own.pool, own.team, own.workload_class)
         return lit + max(price for price, _ in self._kinds.values())
+
+    def _asked(self) -> list[_Terms]:
+        """Terms of what is held for nodes that may come: of holds without a node, and of as many whose node went as
+        their pool may still make beside. Whose a node was that came for a request nobody can tell there."""
+        found = list(self._claims.values())
+        for key, own in self._terms.items():
+            ended = self._nodes[self._holds[key]].ended_s is not None
+            if ended and sum(one.pool == own.pool for one in found) < self.owes(own.pool):
+                found.append(own)
+        return found
 
     def _full(self, budget: Budget, day: Day, now_s: Seconds, beside: Decimal = Decimal(0)) -> bool:
         most = beside
         for entry in self.of(budget):
             late = entry.ended_s is None or entry.ended_s > now_s - STRETCH_S
             most += entry.measure(budget, entry.lived_s(day, now_s) + SLACK_S + (STRETCH_S if late else 0))
-        for own in self._claims.values():
+        for own in self._asked():
             if counts(budget, own.pool, own.team, own.workload_class):
                 rate = own.usd_per_hour if budget.usd is not None else Decimal(own.gpus)
                 most += rate * Decimal(STRETCH_S) / Decimal(HOUR)

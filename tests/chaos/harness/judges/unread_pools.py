@@ -19,6 +19,7 @@ class UnreadPools:
     def __init__(self) -> None:
         self._since: dict[str, Seconds] = {}
         self._over: dict[str, list[Stretch]] = {}
+        self._untold: dict[str, list[Seconds]] = {}
 
     def note(self, pools: Collection[str], now_s: Seconds) -> None:
         """These pools cannot be read from now on, and all others can."""
@@ -26,6 +27,16 @@ class UnreadPools:
             self._over.setdefault(pool, []).append((self._since.pop(pool), now_s))
         for pool in pools:
             self._since.setdefault(pool, now_s)
+
+    def untold(self, pool: str, now_s: Seconds) -> None:
+        """One call to a pool's group failed: a look at that moment learned nothing of what boots there."""
+        self._untold.setdefault(pool, []).append(now_s)
+
+    def told(self, pool: str, launched_s: Seconds, look: Stretch) -> bool:
+        """Whether a look could learn of a node: its pool's group was read, or it had joined."""
+        from_s, to_s = look
+        joined = from_s >= launched_s + BOOT_S
+        return joined or not any(from_s <= at_s <= to_s for at_s in self._untold.get(pool, ()))
 
     def known_s(self, pool: str, launched_s: Seconds) -> Seconds:
         """When a node of a pool can be known of: once it is launched, where its pool can be read then."""
