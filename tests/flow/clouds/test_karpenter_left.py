@@ -15,6 +15,7 @@ from pilotlight.errors import BadRequest
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.labels import POOL
 from pilotlight.facts.policy import PoolPolicy
+from pilotlight.state_schema.billing_records import HOLD
 from pilotlight.units import HOUR
 from pilotlight.world.faults import Faults
 
@@ -211,3 +212,18 @@ def test_a_claim_that_only_looks_like_ours_is_left_alone() -> None:
         looks(stage, server, 30)
         assert {state.name: state.desired for state in stage.deps.pools.describe()} == {"one": 0, "eight": 0}
         assert (len(server.claims()), server.lines(DELETE)) == (2, [])
+
+
+def test_a_claim_that_nobody_saw_for_minutes_costs_since_its_launch() -> None:
+    """It was bought, and a call of a dead worker made another; no look came meanwhile: both are held for all their
+    time, and neither is called off for it."""
+    with on_karpenter(budgets=(BUDGET,), faults=Faults(boot_s=900)) as (stage, server):
+        stage.event(stage.submit("a", workload_class="batch", run_s=HOUR))
+        stage.deps.pools.grow("eight", 1, token="late")
+        begun = stage.deps.clock.now()
+        server.idle = True
+        stage.wait(12 * 60)
+        looks(stage, server, 1)
+        since = {entry.value.terms.pool: entry.value.since for entry in HOLD.scan(stage.deps.state, "")}
+        assert {pool for pool, at in since.items() if at <= begun + timedelta(seconds=2)} == {"one", "eight"}
+        assert [pool for state in stage.deps.pools.describe() for pool in state.refused] == []

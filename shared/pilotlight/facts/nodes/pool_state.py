@@ -15,11 +15,12 @@ class Booting(msgspec.Struct, frozen=True, kw_only=True):
     ``doubt`` says why it may be a node all the same, empty where nothing does: such a one never counts as failed.
     ``unmade`` is one that only has a name: its machine is not there, and costs nothing. Its cloud does not tell since
     when: a look counts from when it was first seen. ``going`` is since when it is being ended without us: it costs
-    until it is gone, and is no part of its pool's size.
+    until it is gone, and is no part of its pool's size. ``billed_from`` is where it costs from before deadlines count.
     """
 
     instance: str
     requested_at: datetime
+    billed_from: datetime | None = None
     doubt: str = ""
     unmade: bool = False
     going: datetime | None = None
