@@ -14,6 +14,7 @@ from test_on_karpenter import BUDGET, DELETE, POST, holds, looks, on_karpenter, 
 from pilotlight.errors import BadRequest
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.labels import POOL
+from pilotlight.facts.money.money_policy import Caps
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.state_schema.billing_records import HOLD
 from pilotlight.units import HOUR
@@ -227,3 +228,21 @@ def test_a_claim_that_nobody_saw_for_minutes_costs_since_its_launch() -> None:
         since = {entry.value.terms.pool: entry.value.since for entry in HOLD.scan(stage.deps.state, "")}
         assert {pool for pool, at in since.items() if at <= begun + timedelta(seconds=2)} == {"one", "eight"}
         assert [pool for state in stage.deps.pools.describe() for pool in state.refused] == []
+
+
+def test_a_node_that_another_hand_drains_hides_no_machine_that_boots() -> None:
+    """Somebody deletes a claim, and its pod may not be evicted: another pod's machine is bought once, both count
+    against the cap, and nobody is told to delete the node."""
+    pools = {"one": PoolPolicy(instance_type="one", max=5)}
+    with on_karpenter(budgets=(BUDGET,), pools=pools, caps=Caps(nodes=2)) as (stage, server):
+        stage.event(stage.submit("a", workload_class="batch", run_s=20 * HOUR))
+        looks(stage, server, 10)
+        server.draining = True
+        server.give_up(server.claims()[0])
+        stage.world.set_faults(Faults(boot_s=600))
+        stage.event(stage.submit("b", workload_class="batch", run_s=2 * HOUR))
+        looks(stage, server, 5)
+        stage.event(stage.submit("c", workload_class="batch", run_s=2 * HOUR))
+        looks(stage, server, 20)
+        assert (tries(server), holds(stage), len(stage.world.running)) == ({"one": 2}, ["one", "one"], 2)
+        assert [alert.kind for alert in stage.alerts if "node-without-instance" in alert.kind] == []

@@ -37,7 +37,7 @@ def find_room(work: Work) -> None:
     for state in sorted(look.pools, key=lambda p: p.name):
         if state.name in by_pool:
             owed[state.name] = _count(state, lit, work.in_doubt, coming, by_pool[state.name], asked.get(state.name, ()))
-            lit[state.name] += sum(bool(one.going) and not one.unmade for one in state.booting)
+            lit[state.name] += state.ending
     headroom = Headroom(work.policy)
     for name, count in lit.items():
         if name in by_pool:
@@ -94,7 +94,7 @@ def _count(
     asked: Sequence[Offering],
 ) -> int:
     """Count a pool's instances that are no nodes yet, with room for those that boot; returns how many it is owed."""
-    coming = max(0, state.desired - lit[state.name])
+    coming = max(0, state.all_lit - lit[state.name])
     missing = min(in_doubt.get(state.name, 0), coming)
     lit[state.name] += coming
     coming -= missing

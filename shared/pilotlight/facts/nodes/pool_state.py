@@ -89,6 +89,7 @@ class PoolState(msgspec.Struct, frozen=True, kw_only=True):
     desired: int  # Its size, as it was asked for.
     booting: tuple[Booting, ...] = ()  # Instances on their way.
     queued: tuple[Booting, ...] = ()  # Nodes that wait in its cloud's queue, and cost nothing yet.
+    draining: int = 0  # Nodes that stand and that its cloud is ending: no part of its size.
     standby: int = 0  # Instances that stand stopped and are started first.
     stops: bool = False  # Its nodes may be stopped to stand by.
     stopped: tuple[str, ...] = ()  # Instances that were stopped, whether they can be started yet or not.
@@ -104,6 +105,16 @@ class PoolState(msgspec.Struct, frozen=True, kw_only=True):
     paid: tuple[Paid, ...] = ()  # What its nodes may run on at no further cost.
     paid_unread: str = ""  # Why that may not be read, by the right that is missing; empty where it may.
     drifted: tuple[str, ...] = ()  # Instances that an older version of its launch template made.
+
+    @property
+    def all_lit(self) -> int:
+        """Its size, and what its cloud is ending beside that."""
+        return self.desired + self.draining
+
+    @property
+    def ending(self) -> int:
+        """What its cloud is ending, costs, and is no node any more."""
+        return sum(one.going is not None and not one.unmade for one in self.booting)
 
 
 class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
