@@ -280,3 +280,19 @@ def test_quotas_that_cannot_be_read_stop_no_purchase(what: Any) -> None:
         aws.faults = [Fault(what, method="ListServiceQuotas")] * 9 if what else []
         stage.event(stage.submit("a"))
         assert stage.nodes("one") == 1
+
+
+def test_a_node_that_its_group_ends_by_a_hook_hides_no_machine_that_boots() -> None:
+    """Somebody terminates it, and EKS drains it for minutes: another pod's machine is launched once, and nobody is told
+    to delete the node."""
+    with on_aws(pools={"one": PoolPolicy(instance_type="one", max=5)}) as (stage, aws):
+        aws.hooks[aws.group_name("one")] = ["eks"]
+        stage.event(stage.submit("a", workload_class="batch", run_s=20 * HOUR))
+        stage.minutes(10)
+        aws.answer("TerminateInstanceInAutoScalingGroup", {"InstanceId": "n1", "ShouldDecrementDesiredCapacity": True})
+        stage.world.set_faults(Faults(boot_s=600))
+        stage.event(stage.submit("b", workload_class="batch", run_s=2 * HOUR))
+        stage.minutes(12)
+        launched = [asked["RequestedCapacity"] for call, asked in aws.changes() if call == "LaunchInstances"]
+        assert (launched, len(stage.world.running)) == ([1, 1], 2)
+        assert [alert.kind for alert in stage.alerts if "node-without-instance" in alert.kind] == []

@@ -176,7 +176,7 @@ def _coming(
     unresolved: AbstractSet[str],
 ) -> tuple[list[Hold], list[Hold]]:
     """Holds whose instance the cloud still owes (it counts more than it names) or may yet get; and the others."""
-    owed = defaultdict[str, int](int, {p.name: p.all_lit + p.ending for p in pools})
+    owed = defaultdict[str, int](int, {p.name: p.size_beside(lit_) + p.ending for p in pools})
     for one in lit_:
         owed[one.pool] -= 1
     coming: list[Hold] = []

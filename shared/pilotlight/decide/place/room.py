@@ -36,7 +36,8 @@ def find_room(work: Work) -> None:
     asked = _asked(work.memory, work.offerings)
     for state in sorted(look.pools, key=lambda p: p.name):
         if state.name in by_pool:
-            owed[state.name] = _count(state, lit, work.in_doubt, coming, by_pool[state.name], asked.get(state.name, ()))
+            sized = replace(state, desired=state.size_beside(standing)) if state.leaves else state
+            owed[state.name] = _count(sized, lit, work.in_doubt, coming, by_pool[state.name], asked.get(state.name, ()))
             lit[state.name] += state.ending
     headroom = Headroom(work.policy)
     for name, count in lit.items():
@@ -94,7 +95,7 @@ def _count(
     asked: Sequence[Offering],
 ) -> int:
     """Count a pool's instances that are no nodes yet, with room for those that boot; returns how many it is owed."""
-    coming = max(0, state.all_lit - lit[state.name])
+    coming = max(0, state.desired - lit[state.name])
     missing = min(in_doubt.get(state.name, 0), coming)
     lit[state.name] += coming
     coming -= missing

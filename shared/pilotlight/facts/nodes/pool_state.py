@@ -1,7 +1,8 @@
 """Node pools as their cloud tells them: sizes, instances on their way or stopped, and refusals that come late."""
 
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -82,6 +83,15 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
     forgets: bool = False  # What was asked for and refused is gone from it, as what was never asked for.
 
 
+class _Shown(Protocol):
+    """A node, or an instance that is lit."""
+
+    @property
+    def instance(self) -> str: ...
+    @property
+    def pool(self) -> str: ...
+
+
 class PoolState(msgspec.Struct, frozen=True, kw_only=True):
     """A node pool as the cloud tells it. Instances that stand by are no nodes and no part of its size."""
 
@@ -89,7 +99,7 @@ class PoolState(msgspec.Struct, frozen=True, kw_only=True):
     desired: int  # Its size, as it was asked for.
     booting: tuple[Booting, ...] = ()  # Instances on their way.
     queued: tuple[Booting, ...] = ()  # Nodes that wait in its cloud's queue, and cost nothing yet.
-    draining: int = 0  # Nodes that stand and that its cloud is ending: no part of its size.
+    leaves: tuple[str, ...] = ()  # Instances of its nodes that its cloud is ending: no part of its size.
     standby: int = 0  # Instances that stand stopped and are started first.
     stops: bool = False  # Its nodes may be stopped to stand by.
     stopped: tuple[str, ...] = ()  # Instances that were stopped, whether they can be started yet or not.
@@ -106,10 +116,11 @@ class PoolState(msgspec.Struct, frozen=True, kw_only=True):
     paid_unread: str = ""  # Why that may not be read, by the right that is missing; empty where it may.
     drifted: tuple[str, ...] = ()  # Instances that an older version of its launch template made.
 
-    @property
-    def all_lit(self) -> int:
-        """Its size, and what its cloud is ending beside that."""
-        return self.desired + self.draining
+    def size_beside(self, shown: Iterable[_Shown]) -> int:
+        """Its size, and those of its nodes that are shown and no part of it any more."""
+        if not self.leaves:
+            return self.desired
+        return self.desired + sum(one.pool == self.name and one.instance in self.leaves for one in shown)
 
     @property
     def ending(self) -> int:

@@ -1,6 +1,6 @@
 """One look at a cluster: what was read of it, of its cloud and of the state, at one moment."""
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from operator import attrgetter
 
@@ -233,18 +233,18 @@ def ending_instances(pools: Iterable[PoolState]) -> frozenset[str]:
 
 def _without_seen(snapshot: Snapshot) -> Snapshot:
     """The look in which what its cloud is ending is a node, or, once it was given back, costs beside them."""
-    seen = {node.instance: node.pool for node in snapshot.view.nodes}
-    if seen.keys().isdisjoint(ending_instances(snapshot.pools)):
+    seen = {node.instance for node in snapshot.view.nodes}
+    if seen.isdisjoint(ending_instances(snapshot.pools)):
         return snapshot
     return replace(snapshot, pools=tuple(_with_ending(pool, seen) for pool in snapshot.pools))
 
 
-def _with_ending(pool: PoolState, nodes: Mapping[str, str]) -> PoolState:
-    drains = sum(b.going is not None and nodes.get(b.instance) == pool.name for b in pool.booting)
-    return replace(_without(pool, nodes, ending=True), draining=drains)
+def _with_ending(pool: PoolState, nodes: set[str]) -> PoolState:
+    leaves = (b.instance for b in pool.booting if b.going is not None and b.instance in nodes)
+    return replace(_without(pool, nodes, ending=True), leaves=(*pool.leaves, *leaves))
 
 
-def _without(pool: PoolState, nodes: Container[str], *, ending: bool = False) -> PoolState:
+def _without(pool: PoolState, nodes: set[str], *, ending: bool = False) -> PoolState:
     """The pool with what is really on its way: a cloud does not know which of its instances have become nodes."""
     booting = tuple(b for b in pool.booting if b.instance not in nodes or (b.going is not None and not ending))
     return pool if len(booting) == len(pool.booting) else replace(pool, booting=booting)
