@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from karpenter_claims import CLASS, KarpenterWorld, on_claims
+from karpenter_claims import CLASS, KarpenterWorld, claim_pools, on_claims
 from stage import Stage
 from test_on_karpenter import BUDGET, DELETE, POST, holds, looks, on_karpenter, tries
 
@@ -171,6 +171,16 @@ def test_a_claim_whose_label_is_not_ours_any_more_is_ours_by_its_proof(after: in
         looks(stage, server, 90)
         assert (len(stage.world.finished), holds(stage), server.claims()) == (1, [], [])
         assert "finding-node-without-instance" not in [alert.kind for alert in stage.alerts]
+
+
+def test_a_claim_without_label_stays_ours_where_its_pool_has_another_name_by_now() -> None:
+    """The policy's pool is renamed over the same NodePool, and somebody took the label off: its size counts it, and no
+    other is bought in its place."""
+    with on_karpenter(budgets=(BUDGET,), faults=Faults(boot_s=300)) as (stage, server):
+        stage.event(stage.submit("a", workload_class="batch", run_s=HOUR))
+        relabelled(server, {})
+        pools = claim_pools(server, {"uno": PoolPolicy(instance_type="one", cluster_pool="one")})
+        assert [(state.name, state.desired) for state in pools.describe()] == [("uno", 1)]
 
 
 class Relabelled:

@@ -39,6 +39,8 @@ def on_aws(*, at_once: bool = True, **options: Any) -> Iterator[tuple[Stage, Aws
 
 
 CALLS = {True: "LaunchInstances", False: "SetDesiredCapacity"}
+LESS = {"InstanceId": "n1", "ShouldDecrementDesiredCapacity": True}
+"""A smaller group, by another hand: what AWS is asked."""
 WAYS = pytest.mark.parametrize("at_once", [True, False], ids=["launching at once", "by a size"])
 
 
@@ -223,7 +225,7 @@ def test_a_group_that_terminates_a_node_waits_until_its_work_is_saved() -> None:
         stage.minutes(5)
         group = aws.group_name("one")
         aws.hooks[group] = ["pilotlight"]
-        stage.world.interrupt("n1", 1800)
+        aws.answer("TerminateInstanceInAutoScalingGroup", LESS)
         interrupt(stage.deps, _terminating(stage, group))
         for _ in range(20):
             stage.wait(15)

@@ -142,8 +142,8 @@ class _Instances(msgspec.Struct, frozen=True, rename="camel"):
 
 class Seen(NamedTuple):
     """A MIG as it is: its size, its instances, the errors of those that could not be made, when the others were, and
-    the names of the reservations that they run ``on``; the ``autoscaler`` of Compute Engine that sets its size; and what
-    ``leaves`` it."""
+    the names of the reservations that they run ``on``; the ``autoscaler`` of Compute Engine that sets its size; and
+    what ``leaves`` it."""
 
     group: Group
     base: str
