@@ -176,11 +176,11 @@ def _coming(
     unresolved: AbstractSet[str],
 ) -> tuple[list[Hold], list[Hold]]:
     """Holds whose instance the cloud still owes (it counts more than it names) or may yet get; and the others."""
-    owed = defaultdict[str, int](int, {p.name: p.size_beside(lit_) + p.ending for p in pools})
+    sized = {p.name: p.size_beside(lit_) if p.leaves else p.desired for p in pools}
+    owed = defaultdict[str, int](int, {p.name: sized[p.name] + (p.ending if p.booting else 0) for p in pools})
     for one in lit_:
         owed[one.pool] -= 1
-    coming: list[Hold] = []
-    gone: list[Hold] = []
+    coming, gone = list[Hold](), list[Hold]()
     for hold in holds:
         owed[hold.terms.pool] -= not of_workload(hold)
         may_come = not hold.instance and (now < hold.since + YOUNG or hold.decision in unresolved)

@@ -38,7 +38,7 @@ def find_room(work: Work) -> None:
         if state.name in by_pool:
             sized = replace(state, desired=state.size_beside(standing)) if state.leaves else state
             owed[state.name] = _count(sized, lit, work.in_doubt, coming, by_pool[state.name], asked.get(state.name, ()))
-            lit[state.name] += state.ending
+            lit[state.name] += state.ending if state.booting else 0
     headroom = Headroom(work.policy)
     for name, count in lit.items():
         if name in by_pool:

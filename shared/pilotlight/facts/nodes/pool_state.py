@@ -118,8 +118,6 @@ class PoolState(msgspec.Struct, frozen=True, kw_only=True):
 
     def size_beside(self, shown: Iterable[_Shown]) -> int:
         """Its size, and those of its nodes that are shown and no part of it any more."""
-        if not self.leaves:
-            return self.desired
         return self.desired + sum(one.pool == self.name and one.instance in self.leaves for one in shown)
 
     @property
