@@ -10,6 +10,7 @@ from harness.judges.deadlines import late
 from harness.judges.hard_caps import passed, unseen
 from harness.setting import HEADERS, Setting, What
 from pilotlight.doorway import Function
+from pilotlight.flow.records.lease import AT_WORK
 from pilotlight.ports.clouds import CALL_S
 from pilotlight.ports.state import State
 from pilotlight.state_schema.table import plain
@@ -109,6 +110,8 @@ def _receive(setting: Setting, app: App, function: Function, body: bytes) -> dat
             "internal_errors", f"{function} while it settled down answered {answer.status}: {answer.body}"
         )
         return setting.world.clock.now()  # What is not acknowledged is delivered again.
+    if answer.body.get("why") == AT_WORK:
+        return setting.world.clock.now()  # A dead worker's lease lasts a minute, and the next tick looks.
     again = answer.body.get("look_again_at")
     return datetime.fromisoformat(again) if again else None
 

@@ -7,14 +7,16 @@ from typing import Any
 
 import msgspec
 import pytest
-from karpenter_claims import CLASS, KarpenterWorld, on_claims
+from karpenter_claims import CLASS, KarpenterWorld, claim_pools, on_claims
 from stage import Stage
 from test_on_karpenter import BUDGET, DELETE, POST, holds, looks, on_karpenter, tries
 
 from pilotlight.errors import BadRequest
 from pilotlight.facts.capacity import ClusterView
 from pilotlight.facts.labels import POOL
+from pilotlight.facts.money.money_policy import Caps
 from pilotlight.facts.policy import PoolPolicy
+from pilotlight.state_schema.billing_records import HOLD
 from pilotlight.units import HOUR
 from pilotlight.world.faults import Faults
 
@@ -171,6 +173,16 @@ def test_a_claim_whose_label_is_not_ours_any_more_is_ours_by_its_proof(after: in
         assert "finding-node-without-instance" not in [alert.kind for alert in stage.alerts]
 
 
+def test_a_claim_without_label_stays_ours_where_its_pool_has_another_name_by_now() -> None:
+    """The policy's pool is renamed over the same NodePool, and somebody took the label off: its size counts it, and no
+    other is bought in its place."""
+    with on_karpenter(budgets=(BUDGET,), faults=Faults(boot_s=300)) as (stage, server):
+        stage.event(stage.submit("a", workload_class="batch", run_s=HOUR))
+        relabelled(server, {})
+        pools = claim_pools(server, {"uno": PoolPolicy(instance_type="one", cluster_pool="one")})
+        assert [(state.name, state.desired) for state in pools.describe()] == [("uno", 1)]
+
+
 class Relabelled:
     """A cluster whose nodes are another pool's by their labels, or nobody's."""
 
@@ -211,3 +223,36 @@ def test_a_claim_that_only_looks_like_ours_is_left_alone() -> None:
         looks(stage, server, 30)
         assert {state.name: state.desired for state in stage.deps.pools.describe()} == {"one": 0, "eight": 0}
         assert (len(server.claims()), server.lines(DELETE)) == (2, [])
+
+
+def test_a_claim_that_nobody_saw_for_minutes_costs_since_its_launch() -> None:
+    """It was bought, and a call of a dead worker made another; no look came meanwhile: both are held for all their
+    time, and neither is called off for it."""
+    with on_karpenter(budgets=(BUDGET,), faults=Faults(boot_s=900)) as (stage, server):
+        stage.event(stage.submit("a", workload_class="batch", run_s=HOUR))
+        stage.deps.pools.grow("eight", 1, token="late")
+        begun = stage.deps.clock.now()
+        server.idle = True
+        stage.wait(12 * 60)
+        looks(stage, server, 1)
+        since = {entry.value.terms.pool: entry.value.since for entry in HOLD.scan(stage.deps.state, "")}
+        assert {pool for pool, at in since.items() if at <= begun + timedelta(seconds=2)} == {"one", "eight"}
+        assert [pool for state in stage.deps.pools.describe() for pool in state.refused] == []
+
+
+def test_a_node_that_another_hand_drains_hides_no_machine_that_boots() -> None:
+    """Somebody deletes a claim, and its pod may not be evicted: another pod's machine is bought once, both count
+    against the cap, and nobody is told to delete the node."""
+    pools = {"one": PoolPolicy(instance_type="one", max=5)}
+    with on_karpenter(budgets=(BUDGET,), pools=pools, caps=Caps(nodes=2)) as (stage, server):
+        stage.event(stage.submit("a", workload_class="batch", run_s=20 * HOUR))
+        looks(stage, server, 10)
+        server.draining = True
+        server.give_up(server.claims()[0])
+        stage.world.set_faults(Faults(boot_s=600))
+        stage.event(stage.submit("b", workload_class="batch", run_s=2 * HOUR))
+        looks(stage, server, 5)
+        stage.event(stage.submit("c", workload_class="batch", run_s=2 * HOUR))
+        looks(stage, server, 20)
+        assert (tries(server), holds(stage), len(stage.world.running)) == ({"one": 2}, ["one", "one"], 2)
+        assert [alert.kind for alert in stage.alerts if "node-without-instance" in alert.kind] == []

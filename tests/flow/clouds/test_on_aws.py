@@ -39,6 +39,8 @@ def on_aws(*, at_once: bool = True, **options: Any) -> Iterator[tuple[Stage, Aws
 
 
 CALLS = {True: "LaunchInstances", False: "SetDesiredCapacity"}
+LESS = {"InstanceId": "n1", "ShouldDecrementDesiredCapacity": True}
+"""A smaller group, by another hand: what AWS is asked."""
 WAYS = pytest.mark.parametrize("at_once", [True, False], ids=["launching at once", "by a size"])
 
 
@@ -223,7 +225,7 @@ def test_a_group_that_terminates_a_node_waits_until_its_work_is_saved() -> None:
         stage.minutes(5)
         group = aws.group_name("one")
         aws.hooks[group] = ["pilotlight"]
-        stage.world.interrupt("n1", 1800)
+        aws.answer("TerminateInstanceInAutoScalingGroup", LESS)
         interrupt(stage.deps, _terminating(stage, group))
         for _ in range(20):
             stage.wait(15)
@@ -280,3 +282,19 @@ def test_quotas_that_cannot_be_read_stop_no_purchase(what: Any) -> None:
         aws.faults = [Fault(what, method="ListServiceQuotas")] * 9 if what else []
         stage.event(stage.submit("a"))
         assert stage.nodes("one") == 1
+
+
+def test_a_node_that_its_group_ends_by_a_hook_hides_no_machine_that_boots() -> None:
+    """Somebody terminates it, and EKS drains it for minutes: another pod's machine is launched once, and nobody is told
+    to delete the node."""
+    with on_aws(pools={"one": PoolPolicy(instance_type="one", max=5)}) as (stage, aws):
+        aws.hooks[aws.group_name("one")] = ["eks"]
+        stage.event(stage.submit("a", workload_class="batch", run_s=20 * HOUR))
+        stage.minutes(10)
+        aws.answer("TerminateInstanceInAutoScalingGroup", {"InstanceId": "n1", "ShouldDecrementDesiredCapacity": True})
+        stage.world.set_faults(Faults(boot_s=600))
+        stage.event(stage.submit("b", workload_class="batch", run_s=2 * HOUR))
+        stage.minutes(12)
+        launched = [asked["RequestedCapacity"] for call, asked in aws.changes() if call == "LaunchInstances"]
+        assert (launched, len(stage.world.running)) == ([1, 1], 2)
+        assert [alert.kind for alert in stage.alerts if "node-without-instance" in alert.kind] == []

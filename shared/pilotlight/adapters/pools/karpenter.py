@@ -207,12 +207,13 @@ class KarpenterPools:
         return [self._by_proof(one) for one in (*ours, *bare)]
 
     def _by_proof(self, claim: NodeClaim) -> NodeClaim:
-        """A claim as of the pool whose step its name proves, whatever another hand did to its label."""
-        pool = step_of(claim).rpartition("/")[0].rpartition("/")[2]
-        called = self._called(pool)
-        if pool not in self._pools or claim.metadata.labels.get(POOL) == called or not is_proven(claim, called):
-            return claim
-        return with_label(claim, called)
+        """A claim as of the pool whose step its name proves, whatever another hand did to its label. Where the policy
+        calls that pool otherwise by now it is of the one whose NodePool its name begins with."""
+        pool, label = step_of(claim).rpartition("/")[0].rpartition("/")[2], claim.metadata.labels.get(POOL)
+        every = [self._called(one) for one in self._pools]
+        known = [self._called(pool)] if pool in self._pools else every if label not in every else []
+        called = next((one for one in known if is_proven(claim, one)), label)
+        return claim if called in (None, label) else with_label(claim, called)
 
     def _mine(self, pool: str, claims: Claims | None = None) -> list[NodeClaim]:
         """Claims of a pool; of a gate those that Karpenter has not made."""

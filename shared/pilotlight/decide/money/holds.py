@@ -43,7 +43,6 @@ YOUNG = timedelta(seconds=60)
 """One lease: a purchase younger than that may still be under way in other hands."""
 
 NONE: AbstractSet[str] = frozenset()
-
 OF_WORKLOAD = "kueue-"
 """What the decision of a hold begins with that is for a queued Workload, whose nodes another makes."""
 
@@ -61,12 +60,14 @@ def workload_ends(hold: Hold) -> datetime | None:
 
 
 class Lit(NamedTuple):
-    """An instance that is paid for; ``node`` is None until it registers."""
+    """An instance that is paid for; ``node`` is None until it registers. ``earlier`` is where it costs from, before
+    ``since`` by the clock that deadlines go by."""
 
     instance: str
     pool: str
     since: datetime
     node: Node | None
+    earlier: datetime | None = None
 
     @property
     def pods(self) -> tuple[BoundPod, ...]:
@@ -87,7 +88,8 @@ def lit_instances(nodes: Iterable[Node], pools: Iterable[PoolState]) -> tuple[Li
     found = {n.instance or n.name: Lit(n.instance or n.name, n.pool, n.created_at, n) for n in nodes}
     for pool in pools:
         for booting in (one for one in pool.booting if not one.unmade):
-            found.setdefault(booting.instance, Lit(booting.instance, pool.name, booting.requested_at, None))
+            own = Lit(booting.instance, pool.name, booting.requested_at, None, booting.billed_from)
+            found.setdefault(booting.instance, own)
     return tuple(found.values())
 
 
@@ -144,7 +146,7 @@ def _matched(hold: Hold, one: Lit, now: datetime) -> Hold:
     it holds no more than was granted. One that its cloud made long after it was asked for costs from then on."""
     early = max(hold.since - one.since, timedelta())
     boot_s = hold.terms.boot_s if one.node is not None else 0.0  # A node registers only after it.
-    late = max(min(one.since - SKEW - timedelta(seconds=boot_s), now) - hold.since, timedelta())
+    late = max(min((one.earlier or one.since) - SKEW - timedelta(seconds=boot_s), now) - hold.since, timedelta())
     return replace(
         hold,
         instance=one.instance,
@@ -174,11 +176,11 @@ def _coming(
     unresolved: AbstractSet[str],
 ) -> tuple[list[Hold], list[Hold]]:
     """Holds whose instance the cloud still owes (it counts more than it names) or may yet get; and the others."""
-    owed = defaultdict[str, int](int, {p.name: p.desired + sum(b.going is not None for b in p.booting) for p in pools})
+    sized = {p.name: p.size_beside(lit_) if p.leaves else p.desired for p in pools}
+    owed = defaultdict[str, int](int, {p.name: sized[p.name] + (p.ending if p.booting else 0) for p in pools})
     for one in lit_:
         owed[one.pool] -= 1
-    coming: list[Hold] = []
-    gone: list[Hold] = []
+    coming, gone = list[Hold](), list[Hold]()
     for hold in holds:
         owed[hold.terms.pool] -= not of_workload(hold)
         may_come = not hold.instance and (now < hold.since + YOUNG or hold.decision in unresolved)
@@ -198,7 +200,8 @@ def adopt_node(
     pod = next(iter(one.pods), None)
     kind = class_of(pod.workload_class if pod else lit_for)
     own = terms(offering, policy, workload_class=kind, team=pod.team if pod else "")
-    since = max(one.since, now - OLDEST, charged or one.since)
+    begun = one.earlier or one.since
+    since = max(begun, now - OLDEST, charged or begun)
     return Hold(
         id=f"seen.{one.instance}",
         decision="",
@@ -257,9 +260,7 @@ def _in_stretches(hold: Hold, pods: Sequence[BoundPod], policy: Policy) -> Hold:
 
 def promised_hold(hold: Hold) -> Hold:
     """The hold as far as it was promised: what binds in its time may run its longest, where it may not be stopped."""
-    if hold.terms.stretch_s:
-        return hold
-    until = covered_until(hold.terms, hold.binds_until)
+    until = hold.until if hold.terms.stretch_s else covered_until(hold.terms, hold.binds_until)
     return hold if until <= hold.until else replace(hold, until=until)
 
 
@@ -298,8 +299,8 @@ MOST_PRICES = 100
 
 def put_out(hold: Hold, now: datetime, others: Sequence[BoundPod] = (), calls_s: Seconds = 0) -> Hold:
     """The hold of a node that no GPU pod runs on or can bind to: its time until it is put out, or until the
-    ``others`` on it were made to leave, and the calls before its own. One that is stopped keeps all that is held: a
-    disruption budget, or a pod that comes back, may keep it to the end of its stop."""
+    ``others`` on it left, and the calls before its own. One that is stopped keeps all that is held: what returns stays.
+    """
     nothing = replace(hold.terms, run_s=0.0, typical_s=0.0)
     leave_s = min(stop_s(others), counted_stop_s(hold.terms)) + TICK.total_seconds() if others else 0
     idle_s = max(hold.terms.idle_s, leave_s)
@@ -308,8 +309,7 @@ def put_out(hold: Hold, now: datetime, others: Sequence[BoundPod] = (), calls_s:
 
 
 def spent_up(meter: Meter, own: Decimal, hold: Hold, now: datetime, calls_s: Seconds = 0) -> bool:
-    """True where a node that stays until the look after next, and the calls before its own, costs more than is held for
-    it (``own``)."""
+    """True where a node that stays to the look after next, and the calls before, costs more than its ``own``."""
     return meter.end is not None and own < used_amount(meter, hold, now + 2 * TICK + timedelta(seconds=calls_s))
 
 

@@ -125,7 +125,7 @@ def _open(policy: Policy, pool: str, now: datetime) -> bool:
 
 def _moves(nodes: Sequence[Node], state: PoolState | None) -> bool:
     """True where another node of the pool is on its way."""
-    return any(not node.ready for node in nodes) or (state is not None and state.desired > len(nodes))
+    return any(not node.ready for node in nodes) or (state is not None and state.size_beside(nodes) > len(nodes))
 
 
 def _idle(node: Node, judged: NodeVerdict | None, work: Work) -> bool:

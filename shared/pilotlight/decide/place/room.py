@@ -36,8 +36,9 @@ def find_room(work: Work) -> None:
     asked = _asked(work.memory, work.offerings)
     for state in sorted(look.pools, key=lambda p: p.name):
         if state.name in by_pool:
-            owed[state.name] = _count(state, lit, work.in_doubt, coming, by_pool[state.name], asked.get(state.name, ()))
-            lit[state.name] += sum(bool(one.going) and not one.unmade for one in state.booting)
+            sized = replace(state, desired=state.size_beside(standing)) if state.leaves else state
+            owed[state.name] = _count(sized, lit, work.in_doubt, coming, by_pool[state.name], asked.get(state.name, ()))
+            lit[state.name] += state.ending if state.booting else 0
     headroom = Headroom(work.policy)
     for name, count in lit.items():
         if name in by_pool:

@@ -1,7 +1,8 @@
 """Node pools as their cloud tells them: sizes, instances on their way or stopped, and refusals that come late."""
 
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -15,11 +16,12 @@ class Booting(msgspec.Struct, frozen=True, kw_only=True):
     ``doubt`` says why it may be a node all the same, empty where nothing does: such a one never counts as failed.
     ``unmade`` is one that only has a name: its machine is not there, and costs nothing. Its cloud does not tell since
     when: a look counts from when it was first seen. ``going`` is since when it is being ended without us: it costs
-    until it is gone, and is no part of its pool's size.
+    until it is gone, and is no part of its pool's size. ``billed_from`` is where it costs from before deadlines count.
     """
 
     instance: str
     requested_at: datetime
+    billed_from: datetime | None = None
     doubt: str = ""
     unmade: bool = False
     going: datetime | None = None
@@ -81,6 +83,15 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True):
     forgets: bool = False  # What was asked for and refused is gone from it, as what was never asked for.
 
 
+class _Shown(Protocol):
+    """A node, or an instance that is lit."""
+
+    @property
+    def instance(self) -> str: ...
+    @property
+    def pool(self) -> str: ...
+
+
 class PoolState(msgspec.Struct, frozen=True, kw_only=True):
     """A node pool as the cloud tells it. Instances that stand by are no nodes and no part of its size."""
 
@@ -88,6 +99,7 @@ class PoolState(msgspec.Struct, frozen=True, kw_only=True):
     desired: int  # Its size, as it was asked for.
     booting: tuple[Booting, ...] = ()  # Instances on their way.
     queued: tuple[Booting, ...] = ()  # Nodes that wait in its cloud's queue, and cost nothing yet.
+    leaves: tuple[str, ...] = ()  # Instances of its nodes that its cloud is ending: no part of its size.
     standby: int = 0  # Instances that stand stopped and are started first.
     stops: bool = False  # Its nodes may be stopped to stand by.
     stopped: tuple[str, ...] = ()  # Instances that were stopped, whether they can be started yet or not.
@@ -103,6 +115,15 @@ class PoolState(msgspec.Struct, frozen=True, kw_only=True):
     paid: tuple[Paid, ...] = ()  # What its nodes may run on at no further cost.
     paid_unread: str = ""  # Why that may not be read, by the right that is missing; empty where it may.
     drifted: tuple[str, ...] = ()  # Instances that an older version of its launch template made.
+
+    def size_beside(self, shown: Iterable[_Shown]) -> int:
+        """Its size, and those of its nodes that are shown and no part of it any more."""
+        return self.desired + sum(one.pool == self.name and one.instance in self.leaves for one in shown)
+
+    @property
+    def ending(self) -> int:
+        """What its cloud is ending, costs, and is no node any more."""
+        return sum(one.going is not None and not one.unmade for one in self.booting)
 
 
 class InstanceState(msgspec.Struct, frozen=True, kw_only=True):

@@ -81,7 +81,7 @@ def _plain(deps: Deps, one: Lit, offering: Offering, limits: Sequence[Meter]) ->
         id=f"seen.{one.instance}",
         decision="",
         terms=own,
-        since=max(one.since, now - OLDEST),
+        since=max(one.earlier or one.since, now - OLDEST),
         binds_until=until,
         until=until,
         instance=one.instance,

@@ -132,7 +132,9 @@ class _Keeper:
         self.unheld = frozenset(n.name for n in self.nodes.values() if preview and n.instance not in held)
         self.offerings = {offering.pool: offering for offering in deps.offerings}
         self.purse = Purse(money, snapshot.now, deps.policy)
-        lit = Counter(node.pool for node in snapshot.view.nodes) | Counter({p.name: p.desired for p in snapshot.pools})
+        nodes, pools = snapshot.view.nodes, snapshot.pools
+        lit = Counter(node.pool for node in nodes) | Counter({p.name: p.size_beside(nodes) for p in pools})
+        lit += Counter({p.name: p.ending for p in pools})
         self.policy = effective(deps.policy, snapshot.now)
         self.caps = caps_left(self.policy.caps, lit, self.offerings)
         self.meters: dict[str, tuple[Meter, Decimal]] = {}

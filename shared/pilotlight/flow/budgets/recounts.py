@@ -71,7 +71,7 @@ def most(deps: Deps, snapshot: Snapshot, meter: Meter, since: datetime) -> Decim
             counted[offering.pool] = max(counted.get(offering.pool, Decimal(0)), hourly_rate(meter, offering))
     seen = Decimal(0)
     for one in lit_instances(snapshot.view.nodes, snapshot.pools):
-        lived_s = max(0.0, (snapshot.now - max(since, one.since)).total_seconds())
+        lived_s = max(0.0, (snapshot.now - max(since, one.earlier or one.since)).total_seconds())
         seen += counted.get(one.pool, Decimal(0)) * Decimal(repr(lived_s / HOUR))
     return max(Decimal(0), _at_once(deps.policy, deps.offerings, counted, meter) * hours - seen)
 

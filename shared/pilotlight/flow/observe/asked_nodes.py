@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from pilotlight.facts.memory import Memory
-from pilotlight.facts.nodes.pool_state import AskedNode, PoolState
+from pilotlight.facts.nodes.pool_state import AskedNode, Booting, PoolState
 from pilotlight.units import EPOCH
 
 LAUNCHED_WITHIN = timedelta(minutes=5)
@@ -30,10 +30,15 @@ def _with_asked(pool: PoolState, known: Iterable[AskedNode], now: datetime) -> P
     return replace(
         pool,
         asked=asked,
-        booting=tuple(replace(b, requested_at=max(b.requested_at, begun.get(b.instance, EPOCH))) for b in pool.booting),
+        booting=tuple(_boots(b, begun.get(b.instance, EPOCH)) for b in pool.booting),
         refused=(*pool.refused, *(one.name for one in late)),
         refusal=late[0].waits if late else pool.refusal,
     )
+
+
+def _boots(one: Booting, begun: datetime) -> Booting:
+    """One that was first seen long after its launch has all its time to join, and costs since then."""
+    return one if one.requested_at >= begun else replace(one, requested_at=begun, billed_from=one.requested_at)
 
 
 def _asked(one: AskedNode, at: datetime) -> AskedNode:

@@ -146,5 +146,5 @@ def nodes_without_instance(nodes: Sequence[Node], pools: Sequence[PoolState]) ->
             "the node objects left behind",
         )
         for p in pools
-        if shown[p.name] > p.desired
+        if shown[p.name] > p.desired and shown[p.name] > p.size_beside(nodes)
     )

@@ -236,7 +236,12 @@ def _without_seen(snapshot: Snapshot) -> Snapshot:
     seen = {node.instance for node in snapshot.view.nodes}
     if seen.isdisjoint(ending_instances(snapshot.pools)):
         return snapshot
-    return replace(snapshot, pools=tuple(_without(pool, seen, ending=True) for pool in snapshot.pools))
+    return replace(snapshot, pools=tuple(_with_ending(pool, seen) for pool in snapshot.pools))
+
+
+def _with_ending(pool: PoolState, nodes: set[str]) -> PoolState:
+    leaves = (b.instance for b in pool.booting if b.going is not None and b.instance in nodes)
+    return replace(_without(pool, nodes, ending=True), leaves=(*pool.leaves, *leaves))
 
 
 def _without(pool: PoolState, nodes: set[str], *, ending: bool = False) -> PoolState:

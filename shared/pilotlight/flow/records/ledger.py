@@ -211,7 +211,8 @@ def _begun(pool: str, nodes: Sequence[Node], pools: Sequence[PoolState]) -> list
     ours = [n for n in nodes if n.pool == pool]
     known = [b.requested_at for b in (*state.booting, *state.queued) if not b.going]
     known += [n.created_at for n in ours if not n.ready]
-    coming = max(0, state.desired - state.owed - len(state.refused) - sum(n.ready for n in ours))
+    size = state.size_beside(ours) if state.leaves else state.desired
+    coming = max(0, size - state.owed - len(state.refused) - sum(n.ready for n in ours))
     unknown = [_LAST] * (coming - len(known))
     return (unknown + sorted(known, reverse=True))[:coming]
 

@@ -43,6 +43,14 @@ def test_done_is_not_even_listed(here: Project) -> None:
     assert len(here.sent("createInstances")) == 1
 
 
+def test_an_instance_that_its_group_deletes_is_told_beside_its_size(here: Project) -> None:
+    """Its node may be seen for minutes, and hides none that boots."""
+    here.pools.grow("one", 1)
+    here.gke.going["old"] = "one", "europe-west4-a"
+    state = here.pool()
+    assert (state.desired, len(state.booting), state.leaves) == (1, 1, ("old",))
+
+
 def test_what_is_to_come_again_and_finds_no_room_is_refused_and_called_off(here: Project) -> None:
     """Spot that was taken is recreated for ever: a stock-out refuses it as any, and its name is deleted."""
     here.pools.grow("one", 1)

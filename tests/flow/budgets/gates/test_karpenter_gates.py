@@ -10,12 +10,14 @@ from api_server import ApiServer, api_server
 from gated_site import GATED, NODE, GatedSite
 from karpenter import GPU
 from msgspec.structs import replace as changed
+from stage import START
 
 from pilotlight.adapters.pools.karpenter import KarpenterPools
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.facts.limits.brakes import Pause
 from pilotlight.facts.limits.rule_policy import Rule, RuleSet, RuleTime, RuleWhen
 from pilotlight.facts.money.money_policy import Budget, BudgetScope, Caps
+from pilotlight.facts.nodes.pool_state import Booting, PoolState
 from pilotlight.facts.policy import PoolPolicy
 from pilotlight.flow.cycle.planning import preview
 from pilotlight.state_schema.cluster_records import PAUSE
@@ -157,6 +159,32 @@ def test_caps_bound_what_karpenter_may_light(server: ApiServer, caps: dict[str, 
         site.stage.deps.pools.grow("own", n + 1)
     site.tick()
     assert site.karpenter.limit("gpu") == limit
+
+
+class Ending:
+    """Pools of which one has a machine that its cloud is ending, and that is no node any more."""
+
+    def __init__(self, inner: Any, pool: str) -> None:
+        self._inner, self._pool = inner, pool
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def describe(self) -> list[PoolState]:
+        """All of them."""
+        one = Booting(instance="x", requested_at=START, going=START)
+        told = self._inner.describe()
+        return [changed(pool, booting=(one,)) if pool.name == self._pool else pool for pool in told]
+
+
+def test_a_machine_that_its_cloud_ends_and_still_bills_counts_against_a_cap(server: ApiServer) -> None:
+    """Of four nodes one is taken until it is gone: a limit opens three."""
+    own = PoolPolicy(instance_type="one", max=40)
+    site = GatedSite(server, 9, pools={"gpu": GATED, "own": own}, caps=Caps(nodes=4))
+    site.karpenter.pool("gpu", "eight")
+    site.deps = replace(site.deps, pools=Ending(site.deps.pools, "own"))
+    site.tick()
+    assert site.karpenter.limit("gpu") == "24"
 
 
 def test_a_rule_of_hours_bounds_a_limit(server: ApiServer) -> None:

@@ -158,6 +158,11 @@ class ScalingGroup(msgspec.Struct, frozen=True):
         return [instance for instance in self.Instances if instance.live]
 
     @property
+    def leaves(self) -> tuple[str, ...]:
+        """The instances that are none of its nodes any more, and may be nodes of the cluster still."""
+        return tuple(one.InstanceId for one in self.Instances if not one.live)
+
+    @property
     def size(self) -> int:
         """Its nodes, with those that it still owes. A desired capacity that was lowered takes no protected one, so
         there may be more than that ("Use instance scale-in protection", Amazon EC2 Auto Scaling's guide)."""

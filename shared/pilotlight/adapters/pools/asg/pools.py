@@ -239,6 +239,7 @@ class AsgPools:
             stopped=tuple(one.InstanceId for one in standing) if group.takes_back else (),
             refusal=refusal,
             owed=owed if refusal else 0,
+            leaves=group.leaves,
             rules=group.rules,
             paid=paid,
             drifted=group.drifted_nodes,

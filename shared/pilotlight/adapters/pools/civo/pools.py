@@ -164,7 +164,8 @@ class CivoPools:
 
     def _state(self, name: str, pool: _Pool, desired: int) -> PoolState:
         booting = tuple(Booting(instance=i.id, requested_at=self._since(i)) for i in pool.live)
-        return PoolState(name=name, desired=desired, booting=booting)
+        leaves = tuple(i.id for i in pool.instances or () if i not in pool.live)
+        return PoolState(name=name, desired=desired, booting=booting, leaves=leaves)
 
     def _since(self, instance: _Instance) -> datetime:
         """When it was asked for; an instance that does not say is as young as can be: nothing is taken in doubt."""

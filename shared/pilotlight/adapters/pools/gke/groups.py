@@ -142,7 +142,8 @@ class _Instances(msgspec.Struct, frozen=True, rename="camel"):
 
 class Seen(NamedTuple):
     """A MIG as it is: its size, its instances, the errors of those that could not be made, when the others were, and
-    the names of the reservations that they run ``on``; and the ``autoscaler`` of Compute Engine that sets its size."""
+    the names of the reservations that they run ``on``; the ``autoscaler`` of Compute Engine that sets its size; and
+    what ``leaves`` it."""
 
     group: Group
     base: str
@@ -152,6 +153,7 @@ class Seen(NamedTuple):
     made: Mapping[str, datetime] = {}
     on: Mapping[str, str] = {}
     autoscaler: str = ""
+    leaves: tuple[str, ...] = ()
 
 
 def groups_of(pool: NodePool) -> tuple[Group, ...]:
@@ -169,13 +171,14 @@ def look(api: GoogleRest, group: Group) -> Seen:
         raise BadRequest(f"its size is {size.target_size}, which no group has")
     if not size.target_size:
         return Seen(group, base, 0, autoscaler=scaled)
-    found = tuple(one for one in _by_name(lambda: _listed(api, group), lambda one: one.called) if one.live)
+    listed = tuple(_by_name(lambda: _listed(api, group), lambda one: one.called))
+    found, leaves = tuple(one for one in listed if one.live), tuple(one.called for one in listed if not one.live)
     booted = any(one.instance_status for one in found)
     there = _by_name(lambda: _there(api, group, f"{stem(base)}.*"), lambda one: one.name) if booted else ()
     made = {one.name: one.creation_timestamp for one in there if one.creation_timestamp}
     used = {one.name: one.resource_status.reservation_consumption_info.consumed_reservation for one in there}
     on = {name: where.rpartition("/")[2] for name, where in used.items() if where}
-    return Seen(group, base, size.target_size, found, _refused(api, group, found), made, on, scaled)
+    return Seen(group, base, size.target_size, found, _refused(api, group, found), made, on, scaled, leaves)
 
 
 class Looked(NamedTuple):

@@ -47,6 +47,7 @@ def state_at(name: str, pool: NodePool, look: PoolLook, no: Closed | None, now: 
             _booting(seen, one, now) for seen in every for one in seen.instances if one.called not in seen.refused
         ),
         owed=len(refused) - len(ours),
+        leaves=tuple(name for seen in every for name in seen.leaves),
         refusal=_refusal(*refused[0]) if refused else None,
         refused=ours,
         lagging=sum(max(0, seen.size - len(seen.instances)) for seen in every),
