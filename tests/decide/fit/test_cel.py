@@ -9,7 +9,7 @@ import pytest
 from celpy import celtypes
 from celpy.adapter import json_to_cel
 from celpy.evaluation import CELEvalError
-from hypothesis import given
+from hypothesis import example, given, reject
 from hypothesis import strategies as st
 
 from pilotlight.decide.fit.cel import evaluate_selector
@@ -129,10 +129,16 @@ def _other(expression: str) -> object:
         found = environment.program(environment.compile(expression)).evaluate({"device": device})
     except CELEvalError:
         return None
+    except IndexError:  # It fails at printing some errors of its own.
+        reject()
     return bool(found) if isinstance(found, celtypes.BoolType | bool) else None
 
 
 @given(EXPRESSIONS)
+@example(
+    "!(((true) ? (device.attributes['gpu.nvidia.com'].rack == 'r7') : ('gpu' in [])) && "
+    "((device.attributes['gpu.nvidia.com'].rack == 'r7') ? (true) : ('gpu' in [])))"
+)
 def test_it_says_what_another_implementation_says(expression: str) -> None:
     """On texts, numbers, lists and logic the answer is that of cel-python; where that has an error, ours has none."""
     ours = evaluate_selector(expression, A100)
