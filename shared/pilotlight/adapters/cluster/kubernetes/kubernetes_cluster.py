@@ -15,7 +15,8 @@ from pilotlight.adapters.http import KEPT
 from pilotlight.codec.kubernetes.companions import Objects
 from pilotlight.codec.kubernetes.nodes.nodes import is_closed, is_opened
 from pilotlight.codec.kubernetes.pods.claimants import Claimants
-from pilotlight.codec.kubernetes.pods.pods import bound_pod, is_daemon, is_mirror
+from pilotlight.codec.kubernetes.pods.pods import is_daemon, is_mirror
+from pilotlight.codec.kubernetes.pods.pods_on_nodes import bound_pod
 from pilotlight.codec.kubernetes.pods.requests import Asked, read_request
 from pilotlight.codec.kubernetes.typed_objects import Pod
 from pilotlight.codec.kubernetes.view import view_of

@@ -13,7 +13,8 @@ from pilotlight.codec.kubernetes.nodes.gpu_models import capacity_type, cloud_of
 from pilotlight.codec.kubernetes.nodes.node_room import NodeRoom, free_room, room_of
 from pilotlight.codec.kubernetes.pods.claimants import Claimants
 from pilotlight.codec.kubernetes.pods.eviction_blocks import blocks_drain
-from pilotlight.codec.kubernetes.pods.pods import bound_pod, image_name, is_daemon
+from pilotlight.codec.kubernetes.pods.pods import image_name, is_daemon
+from pilotlight.codec.kubernetes.pods.pods_on_nodes import bound_pod
 from pilotlight.codec.kubernetes.pods.requests import Asked, other_resources
 from pilotlight.codec.kubernetes.pods.volumes import attach_limits, attached_volumes
 from pilotlight.codec.kubernetes.typed_objects import Condition, ImageThere, KubeNode, Pod
