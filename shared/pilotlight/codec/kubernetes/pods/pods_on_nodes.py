@@ -72,8 +72,11 @@ def _alike(asked: Asked) -> Hashable:
     pod, spec, meta, owner = asked.pod, asked.pod.spec, asked.pod.metadata, asked.pod.metadata.owner
     if owner is None or asked.problem or asked.claimed or spec.resource_claims or spec.scheduling_group:
         return None
-    if pod.status.restarted or not _SAYS.isdisjoint(meta.annotations):
+    if not _SAYS.isdisjoint(meta.annotations):
         return None
+    for status in pod.status.container_statuses:
+        if status.restart_count:
+            return None
     parts = id(spec.containers), id(meta.labels), id(asked.request), id(asked.gpu)
     limits = spec.priority, spec.active_deadline_seconds, spec.termination_grace_period_seconds
     return *parts, meta.namespace, owner.kind, owner.name, *limits
