@@ -37,6 +37,10 @@ class ListOf(msgspec.Struct, Generic[T], frozen=True):
     unread: tuple[Finding, ...] = ()
 
 
+class _Conditions(Wire, frozen=True):
+    conditions: tuple[Condition, ...] = ()
+
+
 class _StatusOnNode(PodStatus, frozen=True):
     conditions: msgspec.Raw = msgspec.Raw()  # type: ignore[assignment]  # ``read_resizes`` makes what it is of it.
 
@@ -53,11 +57,16 @@ def read_resizes(pod: Pod) -> None:
     if isinstance(found, msgspec.Raw):
         sent = bytes(found)
         try:
-            found = _CONDITIONS.decode(sent) if _RESIZE in sent or b"\\" in sent else ()
+            found = _CONDITIONS.decode(b'{"conditions":%b}' % sent).conditions if _may_tell(sent) else ()
         except msgspec.ValidationError as error:
             found = ()
-            put(pod, "unread", f"status.conditions: {_told(error)}")
+            put(pod, "unread", f"status.{_told(error)}")
     put(pod.status, "conditions", tuple([c for c in found if c.type == RESIZE]) if found else ())
+
+
+def _may_tell(conditions: bytes) -> bool:
+    """True where one of them may be of a resize."""
+    return _RESIZE in conditions or b"\\" in conditions
 
 
 class _HuskMetadata(Wire, frozen=True):
@@ -106,7 +115,7 @@ def _labels(husk: _Husk) -> dict[str, str]:
 
 
 _STAND_INS: dict[type[Any], Callable[[_Husk, str], Any]] = {Pod: _pod, PodOnNode: _pod, KubeNode: _node}
-_RESIZE, _CONDITIONS = RESIZE.encode(), typed_json.decoder(tuple[Condition, ...])
+_RESIZE, _CONDITIONS = RESIZE.encode(), typed_json.decoder(_Conditions)
 _RAW, _HUSK = typed_json.decoder(ListOf[msgspec.Raw]), typed_json.decoder(_Husk)
 
 

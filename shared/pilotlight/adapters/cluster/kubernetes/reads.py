@@ -30,7 +30,7 @@ from pilotlight.adapters.cluster.kubernetes.listing import (
     SharedTemplates,
     pod_path,
 )
-from pilotlight.adapters.cluster.kubernetes.transport import Api, Missing
+from pilotlight.adapters.cluster.kubernetes.transport import Api, Decodes, Missing
 from pilotlight.codec.kubernetes.companions import (
     DaemonSet,
     DisruptionBudget,
@@ -215,7 +215,7 @@ class Reads(Lists):
     def everywhere(self, wanted: Callable[[Pod], bool] = lambda pod: True, selector: str = "") -> list[Pod]:
         """The pods of the whole cluster that are wanted; the others go with their page."""
         share = SharedTemplates()
-        pods = _POD_LIST if selector in ("", _WAITING) else _ON_NODES_LIST
+        pods: Decodes[Any] = _POD_LIST if selector in ("", _WAITING) else _ON_NODES_LIST
         return self.all(PODS, pods, lambda pod: share(pod) if wanted(pod) else None, fieldSelector=selector)
 
     def waiting(self) -> list[Pod]:

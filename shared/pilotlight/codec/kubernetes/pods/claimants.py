@@ -10,7 +10,7 @@ from pilotlight.facts import labels
 from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.demand.settled_claims import Refused, Settled, refusals, settle_claims
 from pilotlight.facts.policy import Policy
-from pilotlight.facts.workload import Classifier, Finding, PodTraits
+from pilotlight.facts.workload import Classifier, Finding, PodDemand, PodTraits
 
 _NO_SPACES: Mapping[str, Namespace] = {}
 
@@ -22,7 +22,8 @@ class Claimants:
         self._policy, self._classify, self._namespaces = policy, classify, namespaces
         self._found: dict[str, tuple[Pod, Settled]] = {}
         self._alike: dict[Hashable, tuple[Asked, Settled]] = {}  # With the first pod, whose parts are told by id.
-        self.on_nodes: dict[Hashable, tuple[Asked, BoundPod]] = {}  # So are those of pods on nodes that are alike.
+        self.on_nodes: dict[Hashable, tuple[Asked, BoundPod]] = {}  # The first on a node of those that are alike.
+        self.waiting: dict[Hashable, tuple[Asked, PodDemand]] = {}  # The first of those that wait.
 
     def settle(self, asked: Asked) -> Settled:
         """A pod's claims as they count; of pods of one template, whose parts are kept once, settled once."""

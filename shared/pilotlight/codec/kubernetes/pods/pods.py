@@ -1,6 +1,6 @@
 """Pods that wait to facts: a demand, a finding, or nothing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import lru_cache
 
 import msgspec
@@ -11,7 +11,7 @@ from pilotlight.codec.kubernetes.companions import DaemonSet, Objects
 from pilotlight.codec.kubernetes.pods import pod_bounds
 from pilotlight.codec.kubernetes.pods.claimants import Claimants
 from pilotlight.codec.kubernetes.pods.near import host_ports
-from pilotlight.codec.kubernetes.pods.pod_groups import gang_key
+from pilotlight.codec.kubernetes.pods.pod_groups import GANG_ANNOTATIONS, gang_key
 from pilotlight.codec.kubernetes.pods.pod_placement import Terms, homes, pod_terms, tolerations
 from pilotlight.codec.kubernetes.pods.requests import (
     Asked,
@@ -20,7 +20,7 @@ from pilotlight.codec.kubernetes.pods.requests import (
     read_request,
     whole_units,
 )
-from pilotlight.codec.kubernetes.pods.volumes import attached_volumes, reach_of
+from pilotlight.codec.kubernetes.pods.volumes import attached_volumes, claims_of, reach_of
 from pilotlight.codec.kubernetes.typed_objects import Container, OwnerReference, Pod, WireToleration
 from pilotlight.facts import labels
 from pilotlight.facts.capacity import Daemon
@@ -41,6 +41,14 @@ from pilotlight.facts.workload import (
 MIRROR, DAEMONS = "kubernetes.io/config.mirror", "DaemonSet"
 DEFAULT_SCHEDULER = ("", "default-scheduler")
 """Names under which pods leave themselves to the cluster's own scheduler."""
+_SAYS = frozenset(
+    (
+        *(CHECKPOINT_S, CHECKPOINT_TAKES_S, labels.CHECKPOINTED_AT, MIRROR, *GANG_ANNOTATIONS),
+        *(labels.WORKLOAD_CLASS[0], labels.GPU_SHARE, labels.DEADLINE, labels.WORK),
+        *(labels.GPU_MODELS, labels.MIN_GPU_MEMORY),
+    )
+)
+"""Annotations by which a pod says something."""
 ANY_MODEL: Terms = ((Requirement(key=labels.GPU_MODEL, operator="Exists"),),)
 """The annotation's "any": every model will do, as long as the node has one."""
 
@@ -78,7 +86,7 @@ def demand_of(
         _may_be_scheduled(pod, require_label)
         if gang is not None and not bounds.GANG_PODS.takes(gang.size):
             raise bounds.too_many("pods or more in its gang", gang.size, bounds.GANG_PODS)
-        return _demand(asked, reach_of(pod, objects), objects, claims, gang, near)
+        return _like_others(asked, objects, claims, gang, near)
     except Unreadable as problem:
         return Finding(subject=pod.name, code=problem.code, message=str(problem), uid=pod.metadata.uid)
 
@@ -113,6 +121,43 @@ def _may_be_scheduled(pod: Pod, require_label: bool) -> None:
         raise Unreadable("own-request", f"waits for the nodes of ProvisioningRequest {own}: nothing is bought for it")
     if reason not in ("", "Unschedulable"):
         raise Unreadable("scheduler-error", f"the scheduler reports {reason}: see the pod's events")
+
+
+def _like_others(asked: Asked, objects: Objects, claims: Claimants, gang: Gang | None, near: Near | None) -> PodDemand:
+    """A pod's demand; of pods that say the same, worked out once."""
+    pod, meta, spec = asked.pod, asked.pod.metadata, asked.pod.spec
+    alike = None if near or spec.affinity or claims_of(pod) else of_template(asked)
+    if alike is None or spec.init_containers or spec.topology_spread_constraints or spec.host_network:
+        return _demand(asked, reach_of(pod, objects), objects, claims, gang, near)
+    where = id(spec.tolerations), tuple(spec.node_selector.items()), spec.scheduler_name, spec.preemption_policy
+    alike = (*alike, *where, len(spec.volumes), id(gang))
+    known = claims.waiting.get(alike)
+    if known is None:
+        made = _demand(asked, (), objects, claims, gang, near)
+        if not made.refused:
+            claims.waiting[alike] = asked, made
+        return made
+    claims.grant(pod)
+    changes = {"uid": meta.uid or pod.name, "name": meta.name, "created_at": meta.created_at, "said": _said(pod)}
+    return msgspec.structs.replace(known[1], **changes)
+
+
+def of_template(asked: Asked) -> tuple[Hashable, ...] | None:
+    """What a pod says alike with others of its template, told by the parts that they share; None where it says more."""
+    pod, spec, meta, owner = asked.pod, asked.pod.spec, asked.pod.metadata, asked.pod.metadata.owner
+    if owner is None or asked.problem or asked.claimed or spec.resource_claims or spec.scheduling_group:
+        return None
+    for status in pod.status.container_statuses:
+        if status.restart_count:
+            return None
+    said: Hashable = None
+    if not _SAYS.isdisjoint(meta.annotations):
+        if names_deadline(pod):
+            return None
+        said = tuple([(name, text) for name, text in meta.annotations.items() if name in _SAYS])
+    parts = id(spec.containers), id(meta.labels), id(asked.request), id(asked.gpu)
+    limits = spec.priority, spec.active_deadline_seconds, spec.termination_grace_period_seconds
+    return *parts, meta.namespace, owner.kind, owner.name, *limits, said
 
 
 def _demand(

@@ -1,6 +1,6 @@
 """Pods on nodes to facts: of pods of one template, whose parts are kept once, what they say alike is read once."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -8,13 +8,13 @@ from msgspec.structs import replace
 from pilotlight.codec.kubernetes.companions import Objects
 from pilotlight.codec.kubernetes.pods import pod_bounds
 from pilotlight.codec.kubernetes.pods.claimants import Claimants
-from pilotlight.codec.kubernetes.pods.pod_groups import GANG_ANNOTATIONS, gang_key
+from pilotlight.codec.kubernetes.pods.pod_groups import gang_key
 from pilotlight.codec.kubernetes.pods.pods import (
     DAEMONS,
-    MIRROR,
     image_of,
     is_mirror,
     names_deadline,
+    of_template,
     owner_name,
     shape_elsewhere,
 )
@@ -27,23 +27,11 @@ from pilotlight.facts.labels import CHECKPOINT_S, CHECKPOINT_TAKES_S
 from pilotlight.facts.workload import GpuRequest
 
 _OF_CHECKPOINTS = frozenset((CHECKPOINT_S, CHECKPOINT_TAKES_S, labels.CHECKPOINTED_AT))
-_SAYS = frozenset(
-    (
-        *_OF_CHECKPOINTS,
-        *GANG_ANNOTATIONS,
-        MIRROR,
-        labels.WORKLOAD_CLASS[0],
-        labels.GPU_SHARE,
-        labels.DEADLINE,
-        labels.WORK,
-    )
-)
-"""Annotations by which a pod on a node says something."""
 
 
 def bound_pod(asked: Asked, objects: Objects, claims: Claimants, blocks: str, *, elsewhere: bool = False) -> BoundPod:
     """A pod on a node. ``elsewhere`` reads what it would need on another one too."""
-    alike = None if elsewhere else _alike(asked)
+    alike = None if elsewhere else of_template(asked)
     if alike is None:
         return _bound_pod(asked, objects, claims, blocks, elsewhere=elsewhere)
     _, known = claims.on_nodes.get(alike, (None, None))
@@ -64,22 +52,6 @@ def bound_pod(asked: Asked, objects: Objects, claims: Claimants, blocks: str, *,
         started_at=pod.status.start_time,
         works_since=_works_since(pod, timed=False),
     )
-
-
-def _alike(asked: Asked) -> Hashable:
-    """All that a pod on a node says alike with others of its template, told by the parts that they share; None where
-    it says something of its own."""
-    pod, spec, meta, owner = asked.pod, asked.pod.spec, asked.pod.metadata, asked.pod.metadata.owner
-    if owner is None or asked.problem or asked.claimed or spec.resource_claims or spec.scheduling_group:
-        return None
-    if not _SAYS.isdisjoint(meta.annotations):
-        return None
-    for status in pod.status.container_statuses:
-        if status.restart_count:
-            return None
-    parts = id(spec.containers), id(meta.labels), id(asked.request), id(asked.gpu)
-    limits = spec.priority, spec.active_deadline_seconds, spec.termination_grace_period_seconds
-    return *parts, meta.namespace, owner.kind, owner.name, *limits
 
 
 def _bound_pod(asked: Asked, objects: Objects, claims: Claimants, blocks: str, *, elsewhere: bool) -> BoundPod:
