@@ -55,7 +55,7 @@ def _pod(draw: Random, name: str, node: str) -> dict[str, Any]:
     waits = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": name}
     ask = {"limits": {"nvidia.com/gpu": "1", "cpu": "1"}}
     spec: dict[str, Any] = {"containers": [{"name": "c", "image": job, "args": [job], "resources": ask}]}
-    meta = {
+    meta: dict[str, Any] = {
         "name": name,
         "namespace": draw.choice(("ml", "ml", "web")),
         "uid": f"uid-{name}",
@@ -109,8 +109,9 @@ RESIZE = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
 def _on_node(*conditions: object) -> Pod:
     made = _pod(Random(1), "p", "n0")
     made["status"]["conditions"] = conditions
-    (read,) = listing(PodOnNode).decode(json.dumps({"items": [made]}).encode()).items or ()
-    return SharedTemplates()(read)
+    page = listing(PodOnNode).decode(json.dumps({"items": [made]}).encode())
+    assert page.items
+    return SharedTemplates()(page.items[0])
 
 
 def test_of_a_pod_on_a_node_only_the_condition_of_a_resize_is_kept() -> None:
