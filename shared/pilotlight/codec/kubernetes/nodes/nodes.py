@@ -186,14 +186,14 @@ def _ill(condition: Condition) -> str:
     bad = condition.type in (WHERE_TRUE if condition.status == "True" else WHERE_FALSE)
     if not bad or condition.status == "Unknown":
         return ""
-    xids = {int(found) for found in _XID.findall(f"{condition.reason} {condition.message}")}
+    xids = {int(found) for found in re.findall(_XID, f"{condition.reason} {condition.message}")}
     if xids and xids <= OF_PROGRAMS:
         return ""
     said = f"{condition.reason}: {condition.message}".strip(": ")
     return f"{condition.type} is {condition.status}" + (f" ({said[:MOST_SAID]})" if said else "")
 
 
-_XID = re.compile(r"(?i)xid\s*(?:\([^)]*\)\s*)?:?\s*(\d+)")
+_XID = r"(?i)xid\s*(?:\([^)]*\)\s*)?:?\s*(\d+)"
 NOT_READY = "node.kubernetes.io/not-ready"
 """The key of a taint that Kubernetes puts on a node that is not Ready, and takes off a moment after it is."""
 MOST_SAID = 160
