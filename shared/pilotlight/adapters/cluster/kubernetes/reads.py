@@ -98,7 +98,7 @@ N = TypeVar(
 )
 
 _WAITING = "spec.nodeName="
-_POD_LIST, _ON_NODES_LIST, _NODE_LIST = listing(Pod), listing(PodOnNode), listing(KubeNode)
+_POD_LIST, _NODE_LIST = listing(Pod), listing(KubeNode)
 _DAEMON_SET_LIST, _WORKLOAD_LIST = listing(DaemonSet), listing(Workload)
 _STATUS, _LEASE = typed_json.decoder(StatusMap), typed_json.decoder(LeaseOf)
 NODE = typed_json.decoder(KubeNode)
@@ -215,7 +215,7 @@ class Reads(Lists):
     def everywhere(self, wanted: Callable[[Pod], bool] = lambda pod: True, selector: str = "") -> list[Pod]:
         """The pods of the whole cluster that are wanted; the others go with their page."""
         share = SharedTemplates()
-        pods: Decodes[Any] = _POD_LIST if selector in ("", _WAITING) else _ON_NODES_LIST
+        pods: Decodes[Any] = _POD_LIST if selector in ("", _WAITING) else listing(PodOnNode)
         return self.all(PODS, pods, lambda pod: share(pod) if wanted(pod) else None, fieldSelector=selector)
 
     def waiting(self) -> list[Pod]:

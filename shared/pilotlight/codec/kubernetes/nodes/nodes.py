@@ -82,7 +82,9 @@ def node_of(
         idle_since=_idle_since(onboard, ready_since),
         gpu_model=whole_name(model),
         ready_since=ready_since,
-        room=free_room(room, (), (*sorted(limits.items()), *by_claim.others)),
+        room=free_room(room, (), (*sorted(limits.items()), *by_claim.others))
+        if limits or by_claim.others
+        else room.bare,
         home=_home(node),
         conditions=_conditions(node),
         sick=next(filter(None, map(_ill, node.status.conditions)), ""),
