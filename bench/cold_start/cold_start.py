@@ -113,6 +113,7 @@ QUOTA = _message("quota.reserved", namespace="ml", name="job-a", uid="w-a", iden
 REFUSED = _message("capacity.failed", group="t4-pool-id", reason="no-capacity", message="none left", identity="r")
 TOLD = _message("alert", kind="k", severity="info", fingerprint="f", what="w", why="y", at="2026-11-20T12:00:00Z")
 TICK = _message("tick", identity="t")
+METERED = _message("tick", what="billing", identity="t")
 LOOKED = _message("tick", what="bills", identity="t")
 TAKEN = _message("interruption.notice", instance="i-1", kind="state-change", cloud="aws", identity="i-1/state-change")
 SPENT = _message(
@@ -128,6 +129,7 @@ CASES = (
     Case("billing_tick", "a budget that was told", NEEDS_NOTHING, SPENT, SPENT),
     Case("billing_import", "a bill that was looked at lately", NEEDS_NOTHING, LOOKED, LOOKED),
     Case("capacity_reconcile", "a tick with nothing to do", None, TICK, TICK),
+    Case("billing_tick", "a tick with nothing to meter", None, METERED, METERED),
     Case("pod_pending", "buys a node and publishes it", BUYS, _pending("1"), None),
     Case("pod_pending", "buys one on AWS", BUYS_ON_AWS, _pending("1"), None, aws=True),
 )

@@ -8,8 +8,8 @@ from pilotlight.facts.limits.rule_policy import RuleTime
 
 Problem = tuple[str, str]
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-_CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
+_CLOCK = r"([01]\d|2[0-3]):[0-5]\d"
 _NEEDS = {
     "webhook": {"url_env": "the variable that holds the URL"},
     "slack": {"url_env": "the variable that holds the incoming web hook's URL"},
@@ -40,7 +40,7 @@ def alert_problems(alerts: Alerts) -> Iterator[Problem]:
 
 
 def _channel(path: str, name: str, channel: Channel) -> Iterator[Problem]:
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(_NAME, name):
         yield path, f"{name!r} is no name: write letters, digits, dots, dashes or underscores"
     bot = channel.kind == "slack" and (channel.token_env or channel.chat)
     for key, what in (_BOT if bot else _NEEDS.get(channel.kind, {})).items():
@@ -75,7 +75,7 @@ def window_problems(path: str, window: RuleTime) -> Iterator[Problem]:
         yield f"{path}.timezone", f"{window.timezone!r} is no IANA time zone; write one as America/New_York"
     for key in ("start", "end"):
         clock = getattr(window, key)
-        if not _CLOCK.fullmatch(clock):
+        if not re.fullmatch(_CLOCK, clock):
             yield f"{path}.{key}", f"{clock!r} is no time of day: write HH:MM, as 22:00"
     if not window.days:
         yield f"{path}.days", "is empty: name at least one"

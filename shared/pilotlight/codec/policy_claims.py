@@ -9,9 +9,9 @@ from pilotlight.facts.policy import Claims, Policy
 
 Problem = tuple[str, str]
 
-_NAMESPACES = re.compile(r"[a-z0-9*?](?:[-a-z0-9*?]{0,61}[a-z0-9*?])?")
-TEAM = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_TEAMS = re.compile(r"[A-Za-z0-9*?](?:[-A-Za-z0-9_.*?]{0,61}[A-Za-z0-9*?])?")
+_NAMESPACES = r"[a-z0-9*?](?:[-a-z0-9*?]{0,61}[a-z0-9*?])?"
+TEAM = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_TEAMS = r"[A-Za-z0-9*?](?:[-A-Za-z0-9_.*?]{0,61}[A-Za-z0-9*?])?"
 _LETTERS = "write letters, digits, dashes, dots or underscores, at most 63, as a label's value"
 
 
@@ -25,18 +25,18 @@ def claim_problems(policy: Policy) -> Iterator[Problem]:
 
 
 def _claims(path: str, namespace: str, claims: Claims) -> Iterator[Problem]:
-    if not _NAMESPACES.fullmatch(namespace):
+    if not re.fullmatch(_NAMESPACES, namespace):
         yield path, f"{quote_text(namespace)} is no namespace: write its name, or a pattern of names with * and ?"
     if claims.classes == ():
         yield f"{path}.classes", "is empty: name at least one; the first is what a pod is that may not be another"
-    if claims.team and not TEAM.fullmatch(claims.team):
+    if claims.team and not re.fullmatch(TEAM, claims.team):
         yield f"{path}.team", f"{quote_text(claims.team)} is no name of one team: {_LETTERS}"
     if claims.priority < 0:
         yield f"{path}.priority", f"{claims.priority} is negative: 0 permits no priority"
     for i, team in enumerate(claims.teams):
         if not team:
             yield f"{path}.teams[{i}]", "is empty"
-        elif not _TEAMS.fullmatch(team):
+        elif not re.fullmatch(_TEAMS, team):
             yield f"{path}.teams[{i}]", f"{quote_text(team)} is no team and no pattern with * and ?: {_LETTERS}"
 
 

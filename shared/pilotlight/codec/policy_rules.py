@@ -24,11 +24,11 @@ QUEUE_SOURCES = ("prometheus", "pubsub", "rabbitmq", "sqs")
 SHORTEST_IDLE_S = 120
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 CAPACITY_TYPES = get_args(CapacityType)
-_QUEUE = re.compile(r"(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?/)?[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?")
-_BUDGET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_QUEUE = r"(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?/)?[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?"
+_BUDGET_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
 _LETTERS = "write letters, digits, dots, dashes or underscores, at most 63"
-_NODE_POOL = re.compile(r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?")
-_DAY = re.compile(r"20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
+_NODE_POOL = r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?"
+_DAY = r"20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
 
 
 def contradictions(policy: Policy) -> list[Problem]:
@@ -90,7 +90,7 @@ def _pool(path: str, pool: PoolPolicy) -> Iterator[Problem]:
 
 def _gate(path: str, pool: PoolPolicy) -> Iterator[Problem]:
     """Karpenter buys and puts out there: what only its buyer can do is not asked for."""
-    if not _NODE_POOL.fullmatch(pool.nodepool):
+    if not re.fullmatch(_NODE_POOL, pool.nodepool):
         yield f"{path}.cluster_pool", f"{pool.nodepool!r} is no NodePool's name: write {GATE}NAME"
     for key, asked in (("min", pool.min), ("spares.warm", pool.spares.warm), ("renew", pool.renew.asks)):
         if asked:
@@ -185,7 +185,7 @@ def _caps(path: str, caps: LitCaps) -> Iterator[Problem]:
 def _rules(policy: Policy) -> Iterator[Problem]:
     for i, rule in enumerate(policy.rules):
         path = f"rules[{i}]"
-        if not _BUDGET_NAME.fullmatch(rule.name) or rule.name in {earlier.name for earlier in policy.rules[:i]}:
+        if not re.fullmatch(_BUDGET_NAME, rule.name) or rule.name in {earlier.name for earlier in policy.rules[:i]}:
             yield f"{path}.name", f"{rule.name!r} is no name of its own: letters, digits, dots, dashes, underscores"
         yield from _when(f"{path}.when", rule.when, policy)
         yield from _set(f"{path}.set", rule.does, policy)
@@ -225,11 +225,11 @@ def _set(path: str, does: RuleSet, policy: Policy) -> Iterator[Problem]:
 
 
 def _budget(path: str, budget: Budget, policy: Policy, taken: Collection[str]) -> Iterator[Problem]:
-    if not _BUDGET_NAME.fullmatch(budget.name):
+    if not re.fullmatch(_BUDGET_NAME, budget.name):
         yield f"{path}.name", f"{quote_text(budget.name)} is no name: {_LETTERS}"
     if budget.name in taken:
         yield f"{path}.name", f"{budget.name} names two budgets: what they hold would be mixed up"
-    if budget.id and not _BUDGET_NAME.fullmatch(budget.id):
+    if budget.id and not re.fullmatch(_BUDGET_NAME, budget.id):
         yield f"{path}.id", f"{quote_text(budget.id)} is no id: {_LETTERS}"
     if budget.id and budget.id in taken:
         yield f"{path}.id", f"{budget.id} is what another budget is kept under: what they hold would be mixed up"
@@ -238,7 +238,7 @@ def _budget(path: str, budget: Budget, policy: Policy, taken: Collection[str]) -
     if not known_zone(budget.timezone):
         yield f"{path}.timezone", f"{budget.timezone!r} is no IANA time zone; write one as America/New_York"
     for i, queue in enumerate(budget.queues):
-        if not _QUEUE.fullmatch(queue):
+        if not re.fullmatch(_QUEUE, queue):
             yield f"{path}.queues[{i}]", f"{queue!r} is no queue: write a ClusterQueue's name, or namespace/name"
     yield from _basis(f"{path}.basis", budget)
     yield from _ladder(f"{path}.ladder", budget)
@@ -271,7 +271,7 @@ def _scope(path: str, scope: BudgetScope, policy: Policy) -> Iterator[Problem]:
 
 
 def _queue(path: str, name: str, rules: QueueRules, policy: Policy) -> Iterator[Problem]:
-    if not _BUDGET_NAME.fullmatch(name):
+    if not re.fullmatch(_BUDGET_NAME, name):
         yield path, f"{name!r} is no name: write letters, digits, dots, dashes or underscores"
     kind, _, where = rules.source.partition(":")
     if kind not in QUEUE_SOURCES or not where:
@@ -294,7 +294,7 @@ def _prices(policy: Policy) -> Iterator[Problem]:
         if price <= 0:
             yield f"prices.overrides.{key}", "must be more than 0: an unknown price is left out, never 0"
     for i, rate in enumerate(policy.prices.currencies):
-        if not _DAY.fullmatch(rate.date):
+        if not re.fullmatch(_DAY, rate.date):
             yield f"prices.currencies[{i}].date", f"{rate.date!r} is no day: write it as 2026-11-01"
         if rate.usd <= 0:
             yield f"prices.currencies[{i}].usd", "must be more than 0: an unknown rate is left out, never 0"

@@ -177,6 +177,6 @@ def _named(value: object) -> Iterator[tuple[Key, str]]:
     elif isinstance(value, Lit):
         name = value.node.name if value.node is not None else value.instance
         yield ("node", name), name
-    elif (named := _NAMES.get(type(value))) is not None:
+    elif (named := next((_NAMES[of] for of in type(value).__mro__ if of in _NAMES), None)) is not None:
         kind, name, called = named(value)
         yield (kind, name), called

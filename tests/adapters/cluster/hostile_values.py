@@ -44,7 +44,7 @@ NAMES = (
         for value in vars(labels).values()
         if isinstance(value, str) and "/" in value and value.rpartition("/")[0].count(".")
     ),
-    *pod_groups._ANNOTATIONS,
+    *pod_groups.GANG_ANNOTATIONS,
     *pod_groups._LABELS,
     *pod_groups._SIZES,
     *(f"{pod_groups._LWS}{name}" for name in ("name", "group-index", "worker-index")),

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from small_fleet import A100, NOW, T4, V100X4, node
 
 from pilotlight.decide.interruption.drain_plan import (
-    MARGIN_S,
     assumed_saved,
     begin_of,
     deadline_of,
@@ -23,6 +22,7 @@ from pilotlight.decide.interruption.drain_plan import (
 )
 from pilotlight.decide.interruption.notices import owner_of
 from pilotlight.facts.capacity import BoundPod, Node
+from pilotlight.facts.interruption.drain_times import MARGIN_S
 from pilotlight.facts.interruption.interruption import LEAD_S, Interruption, Move
 from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.policy import Policy, PoolPolicy

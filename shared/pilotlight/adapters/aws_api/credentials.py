@@ -21,7 +21,6 @@ from pilotlight.adapters.aws_api.forms import address, form
 from pilotlight.adapters.aws_api.signing import FORM, Keys, signed_headers
 from pilotlight.adapters.aws_api.xml_answers import problem, read_answer
 from pilotlight.adapters.call_timeout import Deadline
-from pilotlight.adapters.google_token import identity_token
 from pilotlight.adapters.http import Broken, Site, fetch
 from pilotlight.adapters.tunnels import site_at
 from pilotlight.errors import Forbidden, Unavailable
@@ -116,7 +115,7 @@ class Credentials:
     def _of_identity(self, role: str) -> _Given:
         """AssumeRoleWithWebIdentity. The audience at Google is the role itself: no token for another use does."""
         file = self._environ.get("AWS_WEB_IDENTITY_TOKEN_FILE", "")
-        token = _file(file) if file else identity_token(role)
+        token = _file(file) if file else _google_token(role)
         params = {"RoleArn": role, "RoleSessionName": self._name, "WebIdentityToken": token}
         url, action = address("sts", self._region, self._environ), "AssumeRoleWithWebIdentity"
         body, hidden = form(action, "sts", params), Keys("", "", token)
@@ -192,3 +191,9 @@ def _file(path: str) -> str:
         return Path(path).read_text().strip()
     except (OSError, UnicodeError) as error:
         raise Forbidden(f"{path}: cannot be read ({type(error).__name__}); is the token mounted?") from None
+
+
+def _google_token(role: str) -> str:
+    from pilotlight.adapters.google_token import identity_token
+
+    return identity_token(role)

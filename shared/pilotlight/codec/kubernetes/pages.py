@@ -5,10 +5,20 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 import msgspec
+from msgspec.structs import force_setattr as put
 
 from pilotlight import typed_json
-from pilotlight.codec.kubernetes.pods.requests import UNREAD
-from pilotlight.codec.kubernetes.typed_objects import KubeNode, Metadata, NodeSpec, Pod, PodSpec, PodStatus, Wire
+from pilotlight.codec.kubernetes.pods.requests import RESIZE, UNREAD
+from pilotlight.codec.kubernetes.typed_objects import (
+    Condition,
+    KubeNode,
+    Metadata,
+    NodeSpec,
+    Pod,
+    PodSpec,
+    PodStatus,
+    Wire,
+)
 from pilotlight.facts.workload import Finding
 from pilotlight.units import one_line
 
@@ -25,6 +35,38 @@ class ListOf(msgspec.Struct, Generic[T], frozen=True):
     items: list[T] | None = None
     metadata: _ListMeta = _ListMeta()
     unread: tuple[Finding, ...] = ()
+
+
+class _Conditions(Wire, frozen=True):
+    conditions: tuple[Condition, ...] = ()
+
+
+class _StatusOnNode(PodStatus, frozen=True):
+    conditions: msgspec.Raw = msgspec.Raw()  # type: ignore[assignment]  # ``read_resizes`` makes what it is of it.
+
+
+class PodOnNode(Pod, frozen=True):
+    """A pod as a list of pods on nodes has it, before ``read_resizes``: its conditions are the bytes of its page."""
+
+    status: _StatusOnNode = _StatusOnNode()
+
+
+def read_resizes(pod: Pod) -> None:
+    """Read of the conditions of a pod on a node those of a resize: the others only tell why a pod waits."""
+    found = pod.status.conditions
+    if isinstance(found, msgspec.Raw):
+        sent = bytes(found)
+        try:
+            found = _CONDITIONS.decode(b'{"conditions":%b}' % sent).conditions if _may_tell(sent) else ()
+        except msgspec.ValidationError as error:
+            found = ()
+            put(pod, "unread", f"status.{_told(error)}")
+    put(pod.status, "conditions", tuple([c for c in found if c.type == RESIZE]) if found else ())
+
+
+def _may_tell(conditions: bytes) -> bool:
+    """True where one of them may be of a resize."""
+    return _RESIZE in conditions or b"\\" in conditions
 
 
 class _HuskMetadata(Wire, frozen=True):
@@ -72,7 +114,8 @@ def _labels(husk: _Husk) -> dict[str, str]:
     return {key: value for key, value in told.items() if isinstance(value, str)} if isinstance(told, dict) else {}
 
 
-_STAND_INS: dict[type[Any], Callable[[_Husk, str], Any]] = {Pod: _pod, KubeNode: _node}
+_STAND_INS: dict[type[Any], Callable[[_Husk, str], Any]] = {Pod: _pod, PodOnNode: _pod, KubeNode: _node}
+_RESIZE, _CONDITIONS = RESIZE.encode(), typed_json.decoder(_Conditions)
 _RAW, _HUSK = typed_json.decoder(ListOf[msgspec.Raw]), typed_json.decoder(_Husk)
 
 

@@ -50,7 +50,6 @@ _NAMES: tuple[tuple[WorkloadClass, str], ...] = (
     ("batch", r"batch|etl|preprocess\w*|transcode|render|embed\w*"),
 )
 """Classes by the words that tell them, the surest first."""
-_PATTERNS = tuple((name, re.compile(rf"(?:^| )({words})(?= |$)")) for name, words in _NAMES)
 
 BIG_MEMORY = 32 * 2**30
 
@@ -94,8 +93,8 @@ def _by_name(words: tuple[str, ...], images: tuple[str, ...]) -> tuple[WorkloadC
 
 
 def _by_words(source: str, text: str) -> tuple[WorkloadClass, str] | None:
-    for name, pattern in _PATTERNS:
-        match = pattern.search(text)
+    for name, words in _NAMES:
+        match = re.search(rf"(?:^| )({words})(?= |$)", text)
         if match is not None:
             return name, f"{source} names {match.group(1)!r}"
     return None
@@ -117,9 +116,9 @@ def _plain(parts: Sequence[str]) -> str:
     return " ".join(re.findall(r"[a-z0-9]+", " ".join(parts).lower()))
 
 
-_ADDED = re.compile(r"(-[a-f0-9]{6,10})?-[a-z0-9]{5}$|-\d+$")
+_ADDED = r"(-[a-f0-9]{6,10})?-[a-z0-9]{5}$|-\d+$"
 
 
 def made_by(pod: str) -> str:
     """A pod's name without what its controller added: the ReplicaSet's hash and the pod's own, or an ordinal."""
-    return _ADDED.sub("", pod)
+    return re.sub(_ADDED, "", pod)

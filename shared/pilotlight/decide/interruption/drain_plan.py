@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from pilotlight.decide.interruption.verify_notice import untrue_at
 from pilotlight.facts.capacity import BoundPod, Node
+from pilotlight.facts.interruption.drain_times import MARGIN_S, RETRY_S, TICK_S
 from pilotlight.facts.interruption.interruption import (
     BACK,
     LEAD_S,
@@ -34,12 +35,6 @@ from pilotlight.facts.messages import InterruptionNotice
 from pilotlight.facts.policy import MoveReason, Policy
 from pilotlight.units import HOUR, MILLI_PER_GPU, Seconds, Usd, UsdPerHour, cents, human, per_hour
 
-MARGIN_S: Seconds = 10.0
-"""All is done so long before the deadline: clocks differ, and calls take time."""
-
-RETRY_S: Seconds = 20.0
-"""A pod behind a disruption budget is tried so long before it must leave: the budget may refuse it for a while."""
-
 CORDON_S: Seconds = 1800.0
 """A node that may be taken, and is emptied for that, is cordoned for so long at most."""
 
@@ -48,9 +43,6 @@ LONG_S: Seconds = 600.0
 
 DOUBT_S: Seconds = 120.0
 """A node whose end nobody confirms is closed so long at most before the first pod must leave it."""
-
-TICK_S: Seconds = 60.0
-"""The schedule's next look may be so far off: a replacement is asked for so much earlier than it must be."""
 
 REBALANCE_SHARE = 0.3
 """The share of rebalance recommendations that an interruption follows: 9 of 30 in aws-node-termination-handler#141."""

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Protocol
 
-from pilotlight.decide.interruption.drain_plan import MARGIN_S, RETRY_S, TICK_S
 from pilotlight.facts.capacity import Offering
+from pilotlight.facts.interruption.drain_times import MARGIN_S, RETRY_S, TICK_S
 from pilotlight.facts.money.budgets import Terms
 from pilotlight.units import HOUR, Seconds, Usd, UsdPerHour, per_hour
 

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from pilotlight.decide.interruption.drain_plan import TICK_S
 from pilotlight.decide.money.budget_limits import class_of, longest_run, stops
 from pilotlight.decide.money.economics import MOST_CALLS_S, PLAIN_STOP_S, Stopping, counted_stop_s, stop_s
 from pilotlight.facts.capacity import BoundPod
+from pilotlight.facts.interruption.drain_times import TICK_S
 from pilotlight.facts.interruption.interruption import StopKind
 from pilotlight.facts.money.budgets import Hold
 from pilotlight.facts.policy import Policy

@@ -17,8 +17,8 @@ from pilotlight.facts.labels import TEAM
 from pilotlight.facts.policy import HIGHEST_PRIORITY, Policy
 from pilotlight.facts.workload import CLAIM_REFUSED, Classifier, Finding, PodTraits, WorkloadClass
 
-_TEAM_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_PLAIN = re.compile(r"(?!(?:true|false|yes|no|on|off|null|y|n)$)[a-z][-a-z0-9_.]*", re.IGNORECASE)
+_TEAM_NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_PLAIN = r"(?!(?:true|false|yes|no|on|off|null|y|n)$)[a-z][-a-z0-9_.]*"
 _NO_POLICY = "no policy can permit it"
 
 
@@ -91,7 +91,7 @@ def _team(
         return pays, policy.payer(said or own), ""
     unread = "" if claims.team or of_namespace is not None else " (the namespace's own labels were not read)"
     permit = _Permit(policy, namespace, pays)
-    how = permit.team(said) if _TEAM_NAME.fullmatch(said) else f"{_NO_POLICY}: it is no name that a team has"
+    how = permit.team(said) if re.fullmatch(_TEAM_NAME, said) else f"{_NO_POLICY}: it is no name that a team has"
     return pays, pays, permit.says(f"claims team {said[:63]}", f"team {pays} pays{unread}", how)
 
 
@@ -127,7 +127,7 @@ class _Permit(NamedTuple):
     @staticmethod
     def yaml_quoted(text: str) -> str:
         """Text as YAML reads it back."""
-        return text if _PLAIN.fullmatch(text) else json.dumps(text)
+        return text if re.fullmatch(_PLAIN, text, re.IGNORECASE) else json.dumps(text)
 
     def says(self, claim: str, instead: str, how: str) -> str:
         """The refusal of a claim."""

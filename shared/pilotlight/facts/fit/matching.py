@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pilotlight.facts.capacity import Taint
 from pilotlight.facts.workload import Requirement, Toleration
 
-_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+_INTEGER = r"[+-]?[0-9]{1,19}"
 
 
 def selects(labels: Mapping[str, str], terms: Sequence[Sequence[Requirement]]) -> bool:
@@ -41,7 +41,7 @@ def holds(labels: Mapping[str, str], requirement: Requirement) -> bool:
 
 def _integer(text: str = "") -> int | None:
     """A number as Go's ParseInt reads it: Python's int() would take "1_0" and " 1" too."""
-    return int(text) if _INTEGER.fullmatch(text) and -(2**63) <= int(text) < 2**63 else None
+    return int(text) if re.fullmatch(_INTEGER, text) and -(2**63) <= int(text) < 2**63 else None
 
 
 def untolerated_taint(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:

@@ -15,16 +15,16 @@ CUT_FROM = 30
 LEAST = 8
 """Where the cluster is not known, so many letters of a cut pool must be there."""
 
-_GKE = re.compile(r"gke-([a-z0-9-]+)-[0-9a-f]{8}-grp")
-_EKS = re.compile(r"eks-(.+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_GKE = r"gke-([a-z0-9-]+)-[0-9a-f]{8}-grp"
+_EKS = r"eks-(.+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
 
-_LISTED = re.compile(r"^\s*(?:-\s*)?[Nn]ame:\s*(\S+)", re.MULTILINE)
+_LISTED = r"^\s*(?:-\s*)?[Nn]ame:\s*(\S+)"
 
 
 def autoscaled_groups(status: str) -> frozenset[str]:
     """The groups that cluster-autoscaler's status names, in its older words or in YAML."""
-    return frozenset(_LISTED.findall(status))
+    return frozenset(re.findall(_LISTED, status, re.MULTILINE))
 
 
 class _Fit(NamedTuple):
@@ -48,9 +48,9 @@ def pool_of_group(group: str, pools: Collection[str], cluster: str = "") -> str:
     name = group.rpartition("/")[2]
     if name in pools:
         return name
-    if eks := _EKS.fullmatch(name):
+    if eks := re.fullmatch(_EKS, name):
         return eks[1] if eks[1] in pools else ""
-    gke = _GKE.fullmatch(name)
+    gke = re.fullmatch(_GKE, name)
     fits = list(_fits(gke[1], pools)) if gke else []
     ours = [fit for fit in fits if _is(cluster, fit)]
     sure = ours or [fit for fit in fits if fit.whole or len(fit.pool) >= LEAST]

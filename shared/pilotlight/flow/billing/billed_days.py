@@ -16,7 +16,6 @@ from datetime import date, datetime, timedelta
 
 from msgspec.structs import replace
 
-from pilotlight.decide.money.bills.bill_scope import sum_rows
 from pilotlight.decide.money.budget_limits import meters
 from pilotlight.decide.money.counted_days import NONE_CLOSED, CountedDays, counted_days, keep_closed, open_kept
 from pilotlight.decide.money.metering import day_start
@@ -58,6 +57,8 @@ def store(state: State, cluster: str, bill: Bill, start: datetime, end: datetime
 
 def _by_node(state: State, cluster: str, rows: Sequence[BilledDay]) -> tuple[BilledDay, ...]:
     """A day's rows, of nodes that the meter knows by their names; of all else summed over resources."""
+    from pilotlight.decide.money.bills.bill_scope import sum_rows
+
     named = [row for row in rows if row.resource]
     names: dict[str, str] = {}
     for instance, node in meter_nodes.nodes(state, cluster, named[0].day).items() if named else ():

@@ -11,9 +11,6 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from pilotlight.decide.money.counted_days import CountedDays
-from pilotlight.decide.offers.commitment_use import commitment_use
-from pilotlight.decide.offers.live_prices import learnt
-from pilotlight.decide.offers.reserved_capacity import count_unused, unused_capacity
 from pilotlight.errors import BadInput, Denied, Retry
 from pilotlight.facts.offers.catalog import LivePrices, SpotLearnt
 from pilotlight.facts.offers.cloud_shop import SpotPrices
@@ -50,6 +47,8 @@ def count_paid_idle(deps: Deps) -> None:
     """Look at the reserved pools, and count up to now."""
     by_pool = {offering.pool: offering for offering in deps.offerings if offering.capacity_type == "reserved"}
     if by_pool:
+        from pilotlight.decide.offers.reserved_capacity import count_unused, unused_capacity
+
         now = deps.state.now()
         idle = unused_capacity(by_pool, deps.pools.describe(), deps.policy, {}, now)
         PAID_IDLE.change(deps.state, f"{deps.name}/{now:%Y-%m}", lambda was: count_unused(was, idle, now))
@@ -78,6 +77,8 @@ def refresh_prices(deps: Deps) -> tuple[str, ...]:
 
 def keep_committed(deps: Deps, known: CountedDays) -> None:
     """Keep what a bill's commitments pay for a GPU-hour, by pool, for plans to come. What no bill tells now is gone."""
+    from pilotlight.decide.offers.commitment_use import commitment_use
+
     rates = commitment_use(known).rates
     if rates or PRICES.get(deps.state, deps.name) is not None:
         PRICES.change(deps.state, deps.name, lambda was: replace(was or LivePrices(at=deps.now()), committed=rates))
@@ -85,6 +86,8 @@ def keep_committed(deps: Deps, known: CountedDays) -> None:
 
 def _zones(deps: Deps, told: Mapping[str, SpotPrices]) -> dict[str, SpotLearnt]:
     """Spot's prices by zone, as far as they are known by now; ``told`` are those that came with the others."""
+    from pilotlight.decide.offers.live_prices import learnt
+
     before = PRICES.get(deps.state, deps.name)
     known = before.value.zones if before is not None else {}
     names = sorted({pool.instance_type for pool in deps.policy.pools.values() if pool.capacity_type == "spot"})

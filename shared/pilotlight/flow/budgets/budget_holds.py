@@ -14,7 +14,6 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from pilotlight.decide.demand.run_lengths import median_run_s
 from pilotlight.decide.money import budget_balance as moves
 from pilotlight.decide.money.budget_ladder import refuses
 from pilotlight.decide.money.budget_limits import counted_by, life, meters, open_hold, unpaid, used_amount, window
@@ -91,7 +90,11 @@ def steps_in_force(state: State, cluster: str) -> tuple[StepInForce, ...]:
 
 def typical_runs(deps: Deps, memory: Memory) -> dict[str, Seconds]:
     """The median run by class; only soft budgets ask for it."""
-    return {} if all(budget.hard for budget in deps.policy.budgets) else median_run_s(memory)
+    if all(budget.hard for budget in deps.policy.budgets):
+        return {}
+    from pilotlight.decide.demand.run_lengths import median_run_s
+
+    return median_run_s(memory)
 
 
 def settle_decision(deps: Deps, record: Record) -> None:

@@ -8,11 +8,12 @@ from datetime import timedelta
 
 import msgspec
 
-from pilotlight.decide.interruption.drain_plan import TICK_S, unsaved_work
+from pilotlight.decide.interruption.drain_plan import unsaved_work
 from pilotlight.decide.job_deadlines.job_deadlines import Back, Behind, back_to_spot, behind
 from pilotlight.decide.offers.first_work import as_learned
 from pilotlight.decide.offers.selection import Eligible, eligible
 from pilotlight.errors import Conflict
+from pilotlight.facts.interruption.drain_times import TICK_S
 from pilotlight.facts.interruption.interruption import BACK, MOVE, Interruption
 from pilotlight.facts.workload import PodShape
 from pilotlight.flow.budgets import interruption_records

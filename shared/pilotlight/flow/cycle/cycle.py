@@ -3,11 +3,10 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 from msgspec.structs import replace
 
-from pilotlight.decide.money.holds import lit_instances
 from pilotlight.decide.nodes.spares.demand_rates import with_demand
 from pilotlight.facts.decisions import Plan, Record
 from pilotlight.facts.money.budgets import NO_BUDGETS, Money
@@ -36,6 +35,9 @@ from pilotlight.flow.records.call_steps import Sending
 from pilotlight.flow.records.lease import Lease
 from pilotlight.ports.state import ABSENT
 from pilotlight.units import Seconds
+
+if TYPE_CHECKING:
+    from pilotlight.decide.money.holds import Lit
 
 MOST_LOOKS = 5
 """A holder looks again so often before it leaves the rest to the next tick,"""
@@ -188,7 +190,11 @@ class Cycle:
     def record(self, snapshot: Snapshot, plan: Plan, money: Money) -> Record | None:
         """The decision with the calls it will make; None where nothing is to be done or told."""
         id_ = ledger.new_id(snapshot.now, f"{self.deps.name}/{self.trigger}/{self.held.fence}/{self.round}")
-        lit = lit_instances(snapshot.view.nodes, snapshot.pools) if plan.releases else ()
+        lit: tuple[Lit, ...] = ()
+        if plan.releases:
+            from pilotlight.decide.money.holds import lit_instances
+
+            lit = lit_instances(snapshot.view.nodes, snapshot.pools)
         record = Record(
             id=id_,
             cluster=self.deps.name,

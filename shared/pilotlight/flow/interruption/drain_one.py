@@ -11,12 +11,12 @@ from functools import partial
 
 import msgspec
 
-from pilotlight.decide.interruption.drain_plan import TICK_S
 from pilotlight.decide.money.economics import LATE_S, billed_cost, stop_s
 from pilotlight.decide.nodes.other_autoscalers import others_at
 from pilotlight.errors import Conflict, Denied, Retry
 from pilotlight.facts.capacity import ClusterView, Node
 from pilotlight.facts.decisions import NodeVerdict
+from pilotlight.facts.interruption.drain_times import TICK_S
 from pilotlight.facts.interruption.interruption import (
     AT_LEISURE,
     BACK,

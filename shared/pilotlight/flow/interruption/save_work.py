@@ -12,7 +12,6 @@ from functools import partial
 import msgspec
 
 from pilotlight.decide.interruption.drain_plan import (
-    MARGIN_S,
     assumed_saved,
     drain_moves,
     groups,
@@ -21,6 +20,7 @@ from pilotlight.decide.interruption.drain_plan import (
 )
 from pilotlight.errors import BadRequest, Busy, Denied, PilotlightError, Retry
 from pilotlight.facts.capacity import BoundPod, ClusterView, Node, Offering
+from pilotlight.facts.interruption.drain_times import MARGIN_S
 from pilotlight.facts.interruption.interruption import (
     AT_LEISURE,
     BACK,

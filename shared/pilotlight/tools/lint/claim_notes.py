@@ -1,5 +1,6 @@
 """Notes on a policy: claims and payers that are permitted and seldom meant, and the runs that its budgets hold for."""
 
+import re
 from collections.abc import Iterator
 
 from pilotlight.codec.policy_claims import TEAM, paying_teams
@@ -18,7 +19,7 @@ def claim_notes(policy: Policy) -> Iterator[str]:
     for namespace, claims in policy.claims.items() if paying else ():
         named = [("team", claims.team), *((f"teams[{i}]", team) for i, team in enumerate(claims.teams))]
         for key, team in named:
-            if team and TEAM.fullmatch(team) and team not in paying:
+            if team and re.fullmatch(TEAM, team) and team not in paying:
                 pays = (
                     f"{policy.default_team} pays (default_team)" if policy.default_team else "no budget of a team pays"
                 )

@@ -12,9 +12,10 @@ from harness.setting import HEADERS
 from pilotlight.adapters.outbox.local import MemoryOutbox
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.codec.events import encode
-from pilotlight.decide.interruption.drain_plan import CORDON_S, MARGIN_S
+from pilotlight.decide.interruption.drain_plan import CORDON_S
 from pilotlight.doorway import Function
 from pilotlight.errors import NoCapacity, Unavailable
+from pilotlight.facts.interruption.drain_times import MARGIN_S
 from pilotlight.facts.interruption.interruption import NOTICE_S
 from pilotlight.facts.messages import InterruptionNotice, Message, NoticeKind, Tick
 from pilotlight.facts.nodes.pool_state import PoolState

@@ -3,19 +3,20 @@
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from pilotlight.adapters.cluster.kubernetes import closing_lease, pod_tolerations, writes
+from pilotlight.adapters.cluster.kubernetes import writes
 from pilotlight.adapters.cluster.kubernetes.reads import Found, Reads
 from pilotlight.adapters.cluster.kubernetes.transport import Api
 from pilotlight.adapters.http import KEPT
 from pilotlight.codec.kubernetes.companions import Objects
 from pilotlight.codec.kubernetes.nodes.nodes import is_closed, is_opened
 from pilotlight.codec.kubernetes.pods.claimants import Claimants
-from pilotlight.codec.kubernetes.pods.pods import bound_pod, is_daemon, is_mirror
+from pilotlight.codec.kubernetes.pods.pods import is_daemon, is_mirror
+from pilotlight.codec.kubernetes.pods.pods_on_nodes import bound_pod
 from pilotlight.codec.kubernetes.pods.requests import Asked, read_request
 from pilotlight.codec.kubernetes.typed_objects import Pod
 from pilotlight.codec.kubernetes.view import view_of
@@ -29,6 +30,7 @@ from pilotlight.ports.state import Clock
 from pilotlight.units import Seconds, count_of
 
 if TYPE_CHECKING:
+    from pilotlight.adapters.cluster.kubernetes.pod_tolerations import TolerationLimit
     from pilotlight.facts.limits.checks import Token
     from pilotlight.facts.money.gates import GateState
     from pilotlight.facts.nodes.first_work import Pull
@@ -48,7 +50,13 @@ class KubernetesCluster:
         self, api: Api, policy: Policy, clock: Clock, *, pause: Callable[[Seconds], None] = time.sleep
     ) -> None:
         self._api, self._policy, self._clock, self._pause = api, policy, clock, pause
-        self._reads, self._limit = Reads(api, policy), pod_tolerations.TolerationLimit(api)
+        self._reads = Reads(api, policy)
+
+    @cached_property
+    def _limit(self) -> "TolerationLimit":
+        from pilotlight.adapters.cluster.kubernetes.pod_tolerations import TolerationLimit
+
+        return TolerationLimit(self._api)
 
     @property
     def api(self) -> Api:
@@ -77,6 +85,8 @@ class KubernetesCluster:
         homed = bool(self._policy.homed)
         if not homed and not any(node.home for node in view.nodes):
             return view
+        from pilotlight.adapters.cluster.kubernetes import closing_lease
+
         watched = closing_lease.has_watchman(self._api, now)
         limited = not homed or self._limit.holds(pod for pod in found.pods if not pod.spec.node_name)
         asked, known = found.objects.daemon_sets_known, tuple(found.objects.daemon_sets.values())
@@ -106,12 +116,18 @@ class KubernetesCluster:
         writes.name_home(self._api, node, home)
 
     def without_home(self) -> Set[str]:
+        from pilotlight.adapters.cluster.kubernetes import closing_lease
+
         return closing_lease.born_nodes(self._api)
 
     def tolerate(self, namespace: str, pod: str, uid: str, home: str) -> None:
+        from pilotlight.adapters.cluster.kubernetes import pod_tolerations
+
         pod_tolerations.tolerate(self._api, namespace, pod, uid, home)
 
     def beat(self) -> None:
+        from pilotlight.adapters.cluster.kubernetes import closing_lease
+
         closing_lease.beat(self._api, self._clock.now())
 
     def scheduler_beat(self) -> datetime | None:

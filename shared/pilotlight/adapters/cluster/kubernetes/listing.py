@@ -11,8 +11,7 @@ from msgspec.structs import force_setattr as put
 
 from pilotlight.adapters.cluster.kubernetes import transport
 from pilotlight.adapters.cluster.kubernetes.transport import Api, Decodes, Expired, TooLarge
-from pilotlight.codec.kubernetes.pages import ListOf
-from pilotlight.codec.kubernetes.pods.requests import RESIZE
+from pilotlight.codec.kubernetes.pages import ListOf, read_resizes
 from pilotlight.codec.kubernetes.typed_objects import Pod
 from pilotlight.facts.workload import Finding
 
@@ -136,9 +135,9 @@ class SharedTemplates:
 
     def __call__(self, pod: Pod) -> Pod:
         """The same pod, in less room."""
-        meta, spec, status, owner = pod.metadata, pod.spec, pod.status, pod.metadata.owner
-        if spec.node_name and status.conditions:
-            put(status, "conditions", tuple([c for c in status.conditions if c.type == RESIZE]))
+        meta, spec, owner = pod.metadata, pod.spec, pod.metadata.owner
+        if spec.node_name:
+            read_resizes(pod)
         if owner is None:
             return pod
         like = self._seen.setdefault((meta.namespace, owner.kind, owner.name), pod)

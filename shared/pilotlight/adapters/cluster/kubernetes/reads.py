@@ -30,7 +30,7 @@ from pilotlight.adapters.cluster.kubernetes.listing import (
     SharedTemplates,
     pod_path,
 )
-from pilotlight.adapters.cluster.kubernetes.transport import Api, Missing
+from pilotlight.adapters.cluster.kubernetes.transport import Api, Decodes, Missing
 from pilotlight.codec.kubernetes.companions import (
     DaemonSet,
     DisruptionBudget,
@@ -54,7 +54,7 @@ from pilotlight.codec.kubernetes.nodes.autoscaler_evidence import (
 )
 from pilotlight.codec.kubernetes.nodes.node_room import plugins_of
 from pilotlight.codec.kubernetes.nodes.nodes import is_gpu_node
-from pilotlight.codec.kubernetes.pages import listing
+from pilotlight.codec.kubernetes.pages import PodOnNode, listing
 from pilotlight.codec.kubernetes.pods.near import keeps_away, uses_near
 from pilotlight.codec.kubernetes.pods.pod_groups import OF_KAI, gang_key, in_set
 from pilotlight.codec.kubernetes.pods.pods import waits
@@ -97,6 +97,7 @@ N = TypeVar(
     ResourceFlavor,
 )
 
+_WAITING = "spec.nodeName="
 _POD_LIST, _NODE_LIST = listing(Pod), listing(KubeNode)
 _DAEMON_SET_LIST, _WORKLOAD_LIST = listing(DaemonSet), listing(Workload)
 _STATUS, _LEASE = typed_json.decoder(StatusMap), typed_json.decoder(LeaseOf)
@@ -214,11 +215,12 @@ class Reads(Lists):
     def everywhere(self, wanted: Callable[[Pod], bool] = lambda pod: True, selector: str = "") -> list[Pod]:
         """The pods of the whole cluster that are wanted; the others go with their page."""
         share = SharedTemplates()
-        return self.all(PODS, _POD_LIST, lambda pod: share(pod) if wanted(pod) else None, fieldSelector=selector)
+        pods: Decodes[Any] = _POD_LIST if selector in ("", _WAITING) else listing(PodOnNode)
+        return self.all(PODS, pods, lambda pod: share(pod) if wanted(pod) else None, fieldSelector=selector)
 
     def waiting(self) -> list[Pod]:
         """The pods on no node, chosen by the server."""
-        return self.everywhere(selector="spec.nodeName=")
+        return self.everywhere(selector=_WAITING)
 
     def on_node(self, node: str) -> list[Pod]:
         """The pods bound to a node now."""

@@ -17,7 +17,6 @@ from pilotlight.adapters.aws_api.services import Nothing, QueryApi, RestApi
 from pilotlight.adapters.call_timeout import Deadline
 from pilotlight.adapters.pools.asg.groups import NODE_GROUP_TAG, ScalingGroup, Seen, describe_instances, groups_of
 from pilotlight.adapters.pools.asg.hooks import let_go, waits_for_us
-from pilotlight.adapters.pools.asg.late_refusals import ailment, last_refusal
 from pilotlight.adapters.pools.asg.launch_answers import Launch, client_token, missing
 from pilotlight.adapters.pools.asg.warm_pool import (
     before_growing,
@@ -157,11 +156,19 @@ class AsgPools:
             with Deadline(WRITE_S) as deadline:
                 release_standby(self._api, deadline, group, instance, gate)
 
+    def _refusal(self, group: ScalingGroup) -> LateRefusal | None:
+        """Why a group is short, by its activities, else as ``_ailment`` has it."""
+        from pilotlight.adapters.pools.asg.late_refusals import last_refusal
+
+        return last_refusal(self._api, group.AutoScalingGroupName, lambda: self._ailment(group))
+
     def _ailment(self, group: ScalingGroup) -> LateRefusal | None:
         """Why a group is short, where its own activities do not tell: EKS may, of its node groups."""
         name = group.tag(NODE_GROUP_TAG)
         if not self._cluster or not name:
             return None
+        from pilotlight.adapters.pools.asg.late_refusals import ailment
+
         return ailment(self._eks, self._cluster, name, self._clock.now())
 
     @cached_property
@@ -227,8 +234,7 @@ class AsgPools:
         since = {id_: one.launchTime for id_, one in seen.items()}
         booting = tuple(Booting(instance=one.InstanceId, requested_at=since.get(one.InstanceId) or now) for one in live)
         owed = group.size - len(live)
-        name = group.AutoScalingGroupName
-        refusal = last_refusal(self._api, name, lambda: self._ailment(group)) if owed else None
+        refusal = self._refusal(group) if owed else None
         standing = warm_instances(self._api, group)
         return PoolState(
             name=pool,

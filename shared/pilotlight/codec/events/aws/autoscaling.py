@@ -15,14 +15,13 @@ from pilotlight.facts.messages import CapacityFailed, InterruptionNotice, Moment
 TERMINATING = "autoscaling:EC2_INSTANCE_TERMINATING"
 LAUNCH_ERRORS = ("autoscaling:EC2_INSTANCE_LAUNCH_ERROR",)
 
-_THROTTLED = re.compile(r"RequestLimitExceeded|rate exceeded|throttl", re.IGNORECASE)
-_QUOTA = re.compile(r"limit|quota|CountExceeded|count exceeded", re.IGNORECASE)
-_NO_CAPACITY = re.compile(
+_THROTTLED = r"RequestLimitExceeded|rate exceeded|throttl"
+_QUOTA = r"limit|quota|CountExceeded|count exceeded"
+_NO_CAPACITY = (
     r"Insufficient\w*Capacity|(not have|no) (enough|sufficient)|UnfulfillableCapacity|ReservationCapacityExceeded"
     r"|no Spot capacity|insufficient capacity|capacity[- ]not[- ]available|InsufficientFreeAddresses|SpotMaxPriceTooLow"
     r"|(?-i:\bUnsupported\b)|not supported in your requested Availability Zone"
-    r"|configuration is currently not supported",
-    re.IGNORECASE,
+    r"|configuration is currently not supported"
 )
 
 
@@ -89,8 +88,8 @@ def read_failed_launch(event: Envelope) -> CapacityFailed:
 
 def reason_of(words: str) -> Literal["no-capacity", "quota", "other"]:
     """Reason that a failed launch's words mean."""
-    if _THROTTLED.search(words):
+    if re.search(_THROTTLED, words, re.IGNORECASE):
         return "other"
-    if _NO_CAPACITY.search(words):
+    if re.search(_NO_CAPACITY, words, re.IGNORECASE):
         return "no-capacity"
-    return "quota" if _QUOTA.search(words) else "other"
+    return "quota" if re.search(_QUOTA, words, re.IGNORECASE) else "other"

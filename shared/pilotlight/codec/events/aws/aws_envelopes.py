@@ -11,7 +11,7 @@ import msgspec
 from pilotlight.codec.events.envelope import Envelope, Ignored, convert_shape, parse_content
 from pilotlight.facts.messages import Moment
 
-_LINK = re.compile(r"https://sns\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/\S{1,2000}")
+_LINK = r"https://sns\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/\S{1,2000}"
 
 
 class _Queued(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,5 +53,5 @@ def _inside(text: str, path: str) -> Any:
 def read_confirmation(event: Envelope) -> Ignored:
     """SNS asks whether it may send here. A person opens the link: a function follows none that it is sent."""
     link = str(event.data.get("SubscribeURL", ""))
-    known = link if _LINK.fullmatch(link) else "a link that is none of SNS's"
+    known = link if re.fullmatch(_LINK, link) else "a link that is none of SNS's"
     return Ignored(reason=f"SNS {event.data['Type']}: to subscribe, open {known}")

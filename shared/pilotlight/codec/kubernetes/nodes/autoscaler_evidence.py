@@ -16,7 +16,7 @@ AUTOSCALER_LEASE = "cluster-autoscaler"
 SCHEDULER_LEASE = "kube-scheduler"
 UPDATED = "cluster-autoscaler.kubernetes.io/last-updated"
 """Annotation with the time of its last loop, as Go writes it; its older words and its YAML begin with the same."""
-_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)")
+_MOMENT = r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)"
 
 
 class _Metadata(Wire, frozen=True):
@@ -60,7 +60,7 @@ def scaler_of_lease(found: LeaseOf) -> Scaler | None:
 
 
 def _moment(text: str) -> datetime | None:
-    found = _MOMENT.search(text)
+    found = re.search(_MOMENT, text)
     if found is None:
         return None
     try:

@@ -32,8 +32,8 @@ _CAPACITY: Mapping[tuple[str, str], CapacityType] = {
     ("eks.amazonaws.com/capacityType", "CAPACITY_BLOCK"): "reserved",
     ("kubernetes.azure.com/scalesetpriority", "spot"): "spot",
 }
-_BRANDS = re.compile(r"^(?:NVIDIA|AMD|Tesla|Quadro|Instinct|GeForce)[-_ ]", re.IGNORECASE)
-_MODEL = re.compile(r"^[A-Z]{1,3}\d+[A-Z]{0,2}(?=$|[-_ ])", re.IGNORECASE)
+_BRANDS = r"^(?:NVIDIA|AMD|Tesla|Quadro|Instinct|GeForce)[-_ ]"
+_MODEL = r"^[A-Z]{1,3}\d+[A-Z]{0,2}(?=$|[-_ ])"
 
 
 def pool_label(node_labels: Mapping[str, str]) -> str:
@@ -59,9 +59,9 @@ def gpu_model(product: str) -> str:
     Products without such a name keep theirs, less the brand: "NVIDIA-GeForce-RTX-3090" is "RTX-3090".
     """
     name = product
-    while (shorter := _BRANDS.sub("", name)) != name:
+    while (shorter := re.sub(_BRANDS, "", name, flags=re.IGNORECASE)) != name:
         name = shorter
-    match = _MODEL.match(name)
+    match = re.match(_MODEL, name, re.IGNORECASE)
     return match.group().upper() if match else name
 
 

@@ -16,7 +16,10 @@ from pilotlight.facts.workload import WHOLE_DEVICES, is_gpu
 
 
 class NodeRoom(NamedTuple):
-    """Room of a node: all of it, its whole GPUs by name and number, other GPU resources, other resources by name."""
+    """Room of a node: all of it, its whole GPUs by name and number, other GPU resources, other resources by name.
+
+    ``bare`` is its room beside GPUs with no pod on it.
+    """
 
     amounts: Request
     resource: str
@@ -24,6 +27,7 @@ class NodeRoom(NamedTuple):
     slices: Mapping[str, int]
     others: tuple[str, ...]
     gpus: frozenset[str]
+    bare: Resources = Resources()
 
     @property
     def has_gpus(self) -> bool:
@@ -48,7 +52,8 @@ def _alike(allocatable: tuple[tuple[str, str | int | float], ...]) -> NodeRoom:
     read = read_amounts(dict(allocatable), "status.allocatable")
     room = {name: min(amount, Decimal(int(_most(name)))) for name, amount in read.items()}
     others = tuple(name for name, _ in other_resources(room, None) if not is_gpu(name))
-    return NodeRoom(room, *_devices(room), others, frozenset(name for name, a in room.items() if a and is_gpu(name)))
+    made = NodeRoom(room, *_devices(room), others, frozenset(name for name, a in room.items() if a and is_gpu(name)))
+    return made._replace(bare=free_room(made, (), ()))
 
 
 def _most(resource: str) -> float:

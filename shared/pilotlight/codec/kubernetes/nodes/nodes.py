@@ -13,7 +13,8 @@ from pilotlight.codec.kubernetes.nodes.gpu_models import capacity_type, cloud_of
 from pilotlight.codec.kubernetes.nodes.node_room import NodeRoom, free_room, room_of
 from pilotlight.codec.kubernetes.pods.claimants import Claimants
 from pilotlight.codec.kubernetes.pods.eviction_blocks import blocks_drain
-from pilotlight.codec.kubernetes.pods.pods import bound_pod, image_name, is_daemon
+from pilotlight.codec.kubernetes.pods.pods import image_name, is_daemon
+from pilotlight.codec.kubernetes.pods.pods_on_nodes import bound_pod
 from pilotlight.codec.kubernetes.pods.requests import Asked, other_resources
 from pilotlight.codec.kubernetes.pods.volumes import attach_limits, attached_volumes
 from pilotlight.codec.kubernetes.typed_objects import Condition, ImageThere, KubeNode, Pod
@@ -81,7 +82,9 @@ def node_of(
         idle_since=_idle_since(onboard, ready_since),
         gpu_model=whole_name(model),
         ready_since=ready_since,
-        room=free_room(room, (), (*sorted(limits.items()), *by_claim.others)),
+        room=free_room(room, (), (*sorted(limits.items()), *by_claim.others))
+        if limits or by_claim.others
+        else room.bare,
         home=_home(node),
         conditions=_conditions(node),
         sick=next(filter(None, map(_ill, node.status.conditions)), ""),
@@ -185,14 +188,14 @@ def _ill(condition: Condition) -> str:
     bad = condition.type in (WHERE_TRUE if condition.status == "True" else WHERE_FALSE)
     if not bad or condition.status == "Unknown":
         return ""
-    xids = {int(found) for found in _XID.findall(f"{condition.reason} {condition.message}")}
+    xids = {int(found) for found in re.findall(_XID, f"{condition.reason} {condition.message}")}
     if xids and xids <= OF_PROGRAMS:
         return ""
     said = f"{condition.reason}: {condition.message}".strip(": ")
     return f"{condition.type} is {condition.status}" + (f" ({said[:MOST_SAID]})" if said else "")
 
 
-_XID = re.compile(r"(?i)xid\s*(?:\([^)]*\)\s*)?:?\s*(\d+)")
+_XID = r"(?i)xid\s*(?:\([^)]*\)\s*)?:?\s*(\d+)"
 NOT_READY = "node.kubernetes.io/not-ready"
 """The key of a taint that Kubernetes puts on a node that is not Ready, and takes off a moment after it is."""
 MOST_SAID = 160

@@ -7,9 +7,10 @@ from pilotlight.codec.kubernetes.companions import Namespace
 from pilotlight.codec.kubernetes.pods.requests import Asked, whole_units
 from pilotlight.codec.kubernetes.typed_objects import Container, Pod
 from pilotlight.facts import labels
+from pilotlight.facts.capacity import BoundPod
 from pilotlight.facts.demand.settled_claims import Refused, Settled, refusals, settle_claims
 from pilotlight.facts.policy import Policy
-from pilotlight.facts.workload import Classifier, Finding, PodTraits
+from pilotlight.facts.workload import Classifier, Finding, PodDemand, PodTraits
 
 _NO_SPACES: Mapping[str, Namespace] = {}
 
@@ -21,6 +22,8 @@ class Claimants:
         self._policy, self._classify, self._namespaces = policy, classify, namespaces
         self._found: dict[str, tuple[Pod, Settled]] = {}
         self._alike: dict[Hashable, tuple[Asked, Settled]] = {}  # With the first pod, whose parts are told by id.
+        self.on_nodes: dict[Hashable, tuple[Asked, BoundPod]] = {}  # The first on a node of those that are alike.
+        self.waiting: dict[Hashable, tuple[Asked, PodDemand]] = {}  # The first of those that wait.
 
     def settle(self, asked: Asked) -> Settled:
         """A pod's claims as they count; of pods of one template, whose parts are kept once, settled once."""
@@ -34,9 +37,14 @@ class Claimants:
             known = self._alike[alike] = asked, self._settled(pod, traits_of(asked))
         if known[1].refused:
             self._found[pod.name] = pod, known[1]
-        elif self._found:
-            self._found.pop(pod.name, None)
+        else:
+            self.grant(pod)
         return known[1]
+
+    def grant(self, pod: Pod) -> None:
+        """Note that nothing is refused of a pod, whatever was of one of its name."""
+        if self._found:
+            self._found.pop(pod.name, None)
 
     def _settled(self, pod: Pod, traits: PodTraits) -> Settled:
         space = self._namespaces.get(pod.metadata.namespace)

@@ -17,7 +17,7 @@ from pilotlight.facts.workload import Gang
 
 OF_KAI = "pod-group-name"
 """The annotation that KAI's pod grouper puts on pods."""
-_ANNOTATIONS = (GANG, "scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name", OF_KAI)
+GANG_ANNOTATIONS = (GANG, "scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name", OF_KAI)
 _LABELS = (
     "kueue.x-k8s.io/pod-group-name",
     "scheduling.x-k8s.io/pod-group",
@@ -28,7 +28,7 @@ _LWS = "leaderworkerset.sigs.k8s.io/"
 NO_SETS: Mapping[str, LeaderWorkerSet] = {}
 LWS_NAME, _LWS_GROUP, _LWS_WORKER = f"{_LWS}name", f"{_LWS}group-index", f"{_LWS}worker-index"
 _RAY_CLUSTER, _RAY_NODE = "ray.io/cluster", "ray.io/node-type"
-_NAMED = frozenset((*_ANNOTATIONS, *_LABELS, LWS_NAME, _RAY_CLUSTER))
+_NAMED = frozenset((*GANG_ANNOTATIONS, *_LABELS, LWS_NAME, _RAY_CLUSTER))
 _RAY_SCALER = "autoscaler"
 """The container that KubeRay puts into the head of a RayCluster which scales itself."""
 _TOO_MANY = int(GANG_PODS.most) + 1
@@ -41,7 +41,7 @@ def gang_key(pod: Pod) -> str:
     meta = pod.metadata
     if pod.spec.scheduling_group is None and _NAMED.isdisjoint(meta.annotations) and _NAMED.isdisjoint(meta.labels):
         return ""
-    named = [meta.annotations[a] for a in _ANNOTATIONS if meta.annotations.get(a)]
+    named = [meta.annotations[a] for a in GANG_ANNOTATIONS if meta.annotations.get(a)]
     named += [meta.labels[n] for n in _LABELS if meta.labels.get(n)]
     if meta.labels.get(LWS_NAME) and meta.labels.get(_LWS_GROUP):
         named.append(f"{meta.labels[LWS_NAME]}-{meta.labels[_LWS_GROUP]}")

@@ -1,7 +1,6 @@
-"""Pods to facts: a demand, a finding, a pod on a node, or nothing."""
+"""Pods that wait to facts: a demand, a finding, or nothing."""
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Hashable, Mapping, Sequence
 from functools import lru_cache
 
 import msgspec
@@ -12,7 +11,7 @@ from pilotlight.codec.kubernetes.companions import DaemonSet, Objects
 from pilotlight.codec.kubernetes.pods import pod_bounds
 from pilotlight.codec.kubernetes.pods.claimants import Claimants
 from pilotlight.codec.kubernetes.pods.near import host_ports
-from pilotlight.codec.kubernetes.pods.pod_groups import gang_key
+from pilotlight.codec.kubernetes.pods.pod_groups import GANG_ANNOTATIONS, gang_key
 from pilotlight.codec.kubernetes.pods.pod_placement import Terms, homes, pod_terms, tolerations
 from pilotlight.codec.kubernetes.pods.requests import (
     Asked,
@@ -21,18 +20,16 @@ from pilotlight.codec.kubernetes.pods.requests import (
     read_request,
     whole_units,
 )
-from pilotlight.codec.kubernetes.pods.volumes import attached_volumes, reach_of
-from pilotlight.codec.kubernetes.times import in_range
+from pilotlight.codec.kubernetes.pods.volumes import attached_volumes, claims_of, reach_of
 from pilotlight.codec.kubernetes.typed_objects import Container, OwnerReference, Pod, WireToleration
 from pilotlight.facts import labels
-from pilotlight.facts.capacity import BoundPod, Daemon
+from pilotlight.facts.capacity import Daemon
 from pilotlight.facts.labels import CHECKPOINT_S, CHECKPOINT_TAKES_S
 from pilotlight.facts.workload import (
     NO_GPU,
     Due,
     Finding,
     Gang,
-    GpuRequest,
     Near,
     PodDemand,
     PodShape,
@@ -44,7 +41,14 @@ from pilotlight.facts.workload import (
 MIRROR, DAEMONS = "kubernetes.io/config.mirror", "DaemonSet"
 DEFAULT_SCHEDULER = ("", "default-scheduler")
 """Names under which pods leave themselves to the cluster's own scheduler."""
-_OF_CHECKPOINTS = frozenset((CHECKPOINT_S, CHECKPOINT_TAKES_S, labels.CHECKPOINTED_AT))
+_SAYS = frozenset(
+    (
+        *(CHECKPOINT_S, CHECKPOINT_TAKES_S, labels.CHECKPOINTED_AT, MIRROR, *GANG_ANNOTATIONS),
+        *(labels.WORKLOAD_CLASS[0], labels.GPU_SHARE, labels.DEADLINE, labels.WORK),
+        *(labels.GPU_MODELS, labels.MIN_GPU_MEMORY),
+    )
+)
+"""Annotations by which a pod says something."""
 ANY_MODEL: Terms = ((Requirement(key=labels.GPU_MODEL, operator="Exists"),),)
 """The annotation's "any": every model will do, as long as the node has one."""
 
@@ -82,7 +86,7 @@ def demand_of(
         _may_be_scheduled(pod, require_label)
         if gang is not None and not bounds.GANG_PODS.takes(gang.size):
             raise bounds.too_many("pods or more in its gang", gang.size, bounds.GANG_PODS)
-        return _demand(asked, reach_of(pod, objects), objects, claims, gang, near)
+        return _like_others(asked, objects, claims, gang, near)
     except Unreadable as problem:
         return Finding(subject=pod.name, code=problem.code, message=str(problem), uid=pod.metadata.uid)
 
@@ -119,6 +123,43 @@ def _may_be_scheduled(pod: Pod, require_label: bool) -> None:
         raise Unreadable("scheduler-error", f"the scheduler reports {reason}: see the pod's events")
 
 
+def _like_others(asked: Asked, objects: Objects, claims: Claimants, gang: Gang | None, near: Near | None) -> PodDemand:
+    """A pod's demand; of pods that say the same, worked out once."""
+    pod, meta, spec = asked.pod, asked.pod.metadata, asked.pod.spec
+    alike = None if near or spec.affinity or claims_of(pod) else of_template(asked)
+    if alike is None or spec.init_containers or spec.topology_spread_constraints or spec.host_network:
+        return _demand(asked, reach_of(pod, objects), objects, claims, gang, near)
+    where = id(spec.tolerations), tuple(spec.node_selector.items()), spec.scheduler_name, spec.preemption_policy
+    alike = (*alike, *where, len(spec.volumes), id(gang))
+    known = claims.waiting.get(alike)
+    if known is None:
+        made = _demand(asked, (), objects, claims, gang, near)
+        if not made.refused:
+            claims.waiting[alike] = asked, made
+        return made
+    claims.grant(pod)
+    changes = {"uid": meta.uid or pod.name, "name": meta.name, "created_at": meta.created_at, "said": _said(pod)}
+    return msgspec.structs.replace(known[1], **changes)
+
+
+def of_template(asked: Asked) -> tuple[Hashable, ...] | None:
+    """What a pod says alike with others of its template, told by the parts that they share; None where it says more."""
+    pod, spec, meta, owner = asked.pod, asked.pod.spec, asked.pod.metadata, asked.pod.metadata.owner
+    if owner is None or asked.problem or asked.claimed or spec.resource_claims or spec.scheduling_group:
+        return None
+    for status in pod.status.container_statuses:
+        if status.restart_count:
+            return None
+    said: Hashable = None
+    if not _SAYS.isdisjoint(meta.annotations):
+        if names_deadline(pod):
+            return None
+        said = tuple([(name, text) for name, text in meta.annotations.items() if name in _SAYS])
+    parts = id(spec.containers), id(meta.labels), id(asked.request), id(asked.gpu)
+    limits = spec.priority, spec.active_deadline_seconds, spec.termination_grace_period_seconds
+    return *parts, meta.namespace, owner.kind, owner.name, *limits, said
+
+
 def _demand(
     asked: Asked, reach: Sequence[Terms], objects: Objects, claims: Claimants, gang: Gang | None, near: Near | None
 ) -> PodDemand:
@@ -140,8 +181,8 @@ def _demand(
         said=_said(pod),
         scheduler=pod.spec.scheduler_name if pod.spec.scheduler_name not in DEFAULT_SCHEDULER else "",
         refused=said.refused,
-        owner=_owner(meta.owner),
-        image=_image(asked),
+        owner=owner_name(meta.owner),
+        image=image_of(asked),
         shape=shape(
             gpu=gpu or NO_GPU,
             claimed=asked.claimed,
@@ -178,14 +219,15 @@ def _said(pod: Pod) -> str:
 
 
 def _due(pod: Pod, workload_class: str, *, gang: bool) -> Due | None:
-    if not _names_deadline(pod):
+    if not names_deadline(pod):
         return None
     from pilotlight.codec.kubernetes.pods.pod_deadline import due_of
 
     return due_of(pod, workload_class, gang=gang)
 
 
-def _names_deadline(pod: Pod) -> bool:
+def names_deadline(pod: Pod) -> bool:
+    """True where it says by when its work is to be done, or how much that is."""
     return labels.DEADLINE in pod.metadata.annotations or labels.WORK in pod.metadata.annotations
 
 
@@ -229,54 +271,12 @@ _DAEMONS_BEAR = tuple(
 )
 
 
-def bound_pod(asked: Asked, objects: Objects, claims: Claimants, blocks: str, *, elsewhere: bool = False) -> BoundPod:
-    """A pod on a node. ``elsewhere`` reads what it would need on another one too."""
-    pod, meta, owner = asked.pod, asked.pod.metadata, asked.pod.metadata.owner
-    gpu = asked.gpu or (GpuRequest(count=1) if asked.holds_gpu else None)
-    said = claims.settle(asked) if gpu else None
-    timed = _names_deadline(pod)
-    every, takes, last = _checkpoints(meta.annotations) if gpu else (0.0, 0.0, None)
-    return BoundPod(
-        uid=meta.uid or pod.name,
-        namespace=meta.namespace,
-        name=meta.name,
-        owner=_owner(owner) if gpu else "",
-        gpu=gpu,
-        daemonset=(owner is not None and owner.kind == DAEMONS) or is_mirror(pod),
-        blocks=blocks,
-        workload_class=said.workload_class if said else "",
-        team=said.team if said else "",
-        gang=gang_key(pod) if gpu else "",
-        max_run_s=pod_bounds.run_s(pod.spec),
-        grace_s=pod_bounds.grace_s(pod.spec),
-        created_at=meta.creation_timestamp,
-        started_at=pod.status.start_time,
-        works_since=_works_since(pod, timed=timed),
-        image=_image(asked),
-        checkpoint_s=every,
-        checkpoint_takes_s=takes,
-        checkpointed_at=last,
-        priority=said.priority if said else pod.spec.priority,
-        shape=_shape_elsewhere(asked, objects, claims) if (elsewhere or timed) and asked.gpu else None,
-    )
-
-
-def _owner(owner: OwnerReference | None) -> str:
+def owner_name(owner: OwnerReference | None) -> str:
+    """An owner as "Job/train"; empty where there is none."""
     return whole_name(f"{owner.kind}/{owner.name}") if owner else ""
 
 
-def _works_since(pod: Pod, *, timed: bool) -> datetime | None:
-    """Since when all of its containers run; None while one does not: pulling images is no work."""
-    last: datetime | None = None
-    for each in pod.status.container_statuses:
-        at = each.state.running.started_at if each.state.running else None
-        if at is None or not in_range(at):
-            return None
-        last = at if last is None or at > last else last
-    return last or (pod.status.start_time if timed and not pod.status.container_statuses else None)
-
-
-def _image(asked: Asked) -> str:
+def image_of(asked: Asked) -> str:
     """Image of the first container that asks for GPUs, else of the first; empty where none does, or one began again."""
     if not asked.holds_gpu or asked.pod.status.restarted:
         return ""
@@ -300,7 +300,7 @@ def image_name(text: str) -> str:
     return whole_name(f"{name}{at}{digest}")
 
 
-def _shape_elsewhere(asked: Asked, objects: Objects, claims: Claimants) -> PodShape | None:
+def shape_elsewhere(asked: Asked, objects: Objects, claims: Claimants) -> PodShape | None:
     """Shape that the pod would need on another node; None where it names what no other node could give."""
     try:
         return _demand(asked, reach_of(asked.pod, objects), objects, claims, None, None).shape
@@ -316,16 +316,3 @@ def _models(annotations: Mapping[str, str]) -> tuple[str, ...]:
     if long := next((name for name in models if len(name) > bounds.NAME.most), ""):
         raise Unreadable(bounds.CODE, f"{labels.GPU_MODELS} names {bounds.quote_value(long)}: {bounds.NAME.mend}")
     return ("any",) if "any" in (m.lower() for m in models) else models
-
-
-def _checkpoints(annotations: Mapping[str, str]) -> tuple[float, float, datetime | None]:
-    """Seconds between checkpoints, what one takes when asked for, and the last; a running pod's wrong ones are none."""
-    if _OF_CHECKPOINTS.isdisjoint(annotations):
-        return 0, 0, None
-    every, takes = (pod_bounds.safe_seconds(annotations, name) for name in (CHECKPOINT_S, CHECKPOINT_TAKES_S))
-    said = annotations.get(labels.CHECKPOINTED_AT)
-    try:
-        last = datetime.fromisoformat(said) if said else None
-    except ValueError:
-        last = None
-    return every, takes, last if last is not None and in_range(last) else None
