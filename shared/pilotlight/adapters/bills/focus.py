@@ -166,7 +166,7 @@ class FocusBills:
             _uncollected(),
             local_files(names, self._objects) as files,
             duckdb.connect(
-                config={"threads": 2, "memory_limit": MEMORY, "temp_directory": tempfile.gettempdir()}
+                config={"threads": 1, "memory_limit": MEMORY, "temp_directory": tempfile.gettempdir()}
             ) as db,
         ):
             db.execute("SET TimeZone='UTC'; SET preserve_insertion_order=false; SET enable_progress_bar=false")
