@@ -13,6 +13,7 @@ from pilotlight.adapters.bills.focus_columns import (
     amount_of,
     moment_of,
     number_of,
+    read_once,
     tag_of,
     text_of,
 )
@@ -74,7 +75,7 @@ def sums_query(columns: Columns, rules: Rules, detail: Detail = "all") -> str:
         CREATE OR REPLACE TEMP TABLE sums AS
         WITH charge AS (SELECT {lines}
             {number_of(columns, "BilledCost")} AS usd,
-            {moment_of(columns, "ChargePeriodStart")} AS since,
+            {read_once(moment_of(columns, "ChargePeriodStart"))} AS since,
             {moment_of(columns, "ChargePeriodEnd")} AS until,
             {_odd(columns)} AS odd {"".join(f", {amount_of(columns, of)} AS {name}" for name, of in beside.items())}
         FROM export),
