@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pilotlight.adapters.bills.exports import cut_off, digest_of, list_files, local_files
+from pilotlight.adapters.bills.exports import digest_of, list_files, local_files
 from pilotlight.adapters.bills.focus_columns import Columns
 from pilotlight.adapters.bills.focus_query import (
     CURRENCY,
@@ -34,6 +34,7 @@ from pilotlight.adapters.bills.focus_query import (
     sums_query,
 )
 from pilotlight.adapters.bills.focus_table import open_export, with_missing, with_tags
+from pilotlight.adapters.bills.packed import CutOff, check_whole, unpacked
 from pilotlight.adapters.object_store import Objects
 from pilotlight.decide.money.bills.bill_scope import Rules, join_files, scope_bill
 from pilotlight.decide.money.bills.bill_versions import current_files
@@ -99,16 +100,17 @@ class FocusBills:
             found = BillFile(word=listing.word, name=group[0], digests=frozenset(own))
             if not own:
                 return found
-            if cut := next((file for file in own.values() if cut_off(file)), None):
-                return msgspec.structs.replace(found, unread=f"cannot be read: {cut.name} is cut off; write it again")
             period = {"start": _plain(start), "end": _plain(end), "nodes": nodes}
             try:
-                columns = open_export(db, [list(own.values())])
-                missing = tuple(column for column in NEEDED if column not in columns)
-                columns = with_tags(db, with_missing(db, columns, missing), _scope_keys(self._rules))
-                room = max(FEW_LINES, MOST_LINES - sum(len(one.lines) for one in read))
-                lines, folded = _lines(db, columns, self._rules, period, room)
-                keys = with_bases(_keys(db, columns, start), lines) if listing.several else {}
+                with unpacked(list(own.values())) as texts:
+                    columns = open_export(db, [list(own.values())], texts)
+                    missing = tuple(column for column in NEEDED if column not in columns)
+                    columns = with_tags(db, with_missing(db, columns, missing), _scope_keys(self._rules))
+                    room = max(FEW_LINES, MOST_LINES - sum(len(one.lines) for one in read))
+                    lines, folded = _lines(db, columns, self._rules, period, room)
+                    keys = with_bases(_keys(db, columns, start), lines) if listing.several else {}
+            except CutOff as error:
+                return msgspec.structs.replace(found, unread=f"cannot be read: {error}")
             except duckdb.Error as error:
                 return msgspec.structs.replace(found, unread=_why_unread(error, files[0]))
         return msgspec.structs.replace(found, lines=lines, keys=keys, missing=missing, folded=folded)
@@ -135,9 +137,8 @@ class FocusBills:
         with self._opened(listing.names) as (db, files):
             import duckdb
 
-            if cut := next((file for file in files if cut_off(file)), None):
-                raise BadInput(f"the bill cannot be read: {cut.name} is cut off; write it again")
             try:
+                check_whole(files)
                 versions = _current(db, listing, files, start)
                 columns = open_export(db, versions)
                 if missing := [name for name in (*NEEDED, "ResourceId") if name not in columns]:
@@ -148,6 +149,8 @@ class FocusBills:
                     return NodeBill((), None)
                 period["end"] = datetime(found[0].year, found[0].month, found[0].day)  # noqa: DTZ001  As DuckDB has it.
                 rows = db.execute(node_query(with_tags(db, columns), several=len(versions) > 1), period).fetchall()
+            except CutOff as error:
+                raise BadInput(f"the bill cannot be read: {error}") from None
             except duckdb.Error as error:
                 raise BadInput(f"the bill {_why_unread(error, files[0])}; look at PILOTLIGHT_BILLS") from None
         if others := sorted({row[2] or "several currencies, none told for machines" for row in rows} - {CURRENCY}):

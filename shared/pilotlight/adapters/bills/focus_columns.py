@@ -90,7 +90,9 @@ def moment_of(columns: Columns, name: str) -> str:
 def read_once(moment: str) -> str:
     """A time that a filter asks for too. A conversion is not repeated there: DuckDB keeps what rests on chance in its
     place. A column as it stands is, for its statistics leave out whole parts of a file."""
-    return moment if moment.startswith('"') else f"COALESCE({moment}, CASE WHEN random() < -1 THEN TIMESTAMP 'epoch' END)"
+    return (
+        moment if moment.startswith('"') else f"COALESCE({moment}, CASE WHEN random() < -1 THEN TIMESTAMP 'epoch' END)"
+    )
 
 
 def tag_of(columns: Columns, keys: Sequence[str], *, blank: bool = True) -> str:
