@@ -54,6 +54,7 @@ NEEDED = ("BilledCost", "ChargePeriodStart", "ChargePeriodEnd")
 MEMORY = "256MB"
 KEYS = 2**32 - 1
 """The largest hash of a line."""
+_AMOUNTS = frozenset({"usd", "effective", "listed"})
 _ONE_AT_A_TIME = Lock()
 """Several clusters of one process read one after another: memory is what one of them takes."""
 SOURCE = "focus"
@@ -222,17 +223,21 @@ def _lines(
 
 
 def _told(db: "duckdb.DuckDBPyConnection") -> tuple[Line, ...]:
-    """Lines of the table ``sums``. Of many, what all say alike is handed over once."""
+    """Lines of the table ``sums``. What all say alike is handed over once, amounts as text: both cost less."""
     first = db.execute("FROM sums LIMIT 1").fetchone()
     if first is None:
         return ()
     names = db.table("sums").columns
     alike = ", ".join(f"count({name}) = 0 OR min({name}) = max({name}) AND count({name}) = count(*)" for name in names)
     same = db.execute(f"SELECT {alike} FROM sums").fetchall()[0]
-    varied = [name for name, alike in zip(names, same, strict=True) if not alike]
-    rows = db.execute(f"SELECT {', '.join(varied) or 'day'} FROM sums ORDER BY ALL").fetchall()
+    varied = [name for name, alike in zip(names, same, strict=True) if not alike] or ["day"]
+    asked = ", ".join(f"CAST({name} AS VARCHAR)" if name in _AMOUNTS else name for name in varied)
+    by = ", ".join(f"sums.{name}" for name in varied)
+    rows = db.execute(f"SELECT {asked} FROM sums ORDER BY {by}").fetchall()
     told = {name: [value] * len(rows) for name, value in zip(names, first, strict=True)}
-    told |= zip(varied, map(list, zip(*rows, strict=True)), strict=False)
+    told |= zip(varied, map(list, zip(*rows, strict=True)), strict=True)
+    for name in _AMOUNTS & {*varied}:
+        told[name] = [text and Decimal(text) for text in told[name]]
     told["tags"] = list(map(tuple, told["tags"]))
     zoned = {at: at and at.replace(tzinfo=UTC) for at in set(told["reach"])}
     told["reach"] = [zoned[at] for at in told["reach"]]
