@@ -13,7 +13,7 @@ import pytest
 
 from pilotlight.adapters.bills import packed
 from pilotlight.adapters.bills.focus import FocusBills
-from pilotlight.adapters.bills.packed import CutOff, unpacked
+from pilotlight.adapters.bills.packed import CutOff, unpack_texts
 from pilotlight.decide.money.bills.bill_scope import Rules
 from pilotlight.facts.money.bill import Bill
 
@@ -62,7 +62,7 @@ def _files_of_at_most(size: int) -> Iterator[None]:
 def test_a_text_lies_unpacked_while_it_is_read_and_is_gone_after(tmp_path: Path, place: Path) -> None:
     """Its place is found by the packed file's name, and the folder of it is removed."""
     file = _packed(tmp_path / "a.csv.gz")
-    with unpacked([file, tmp_path / "b.csv"]) as texts:
+    with unpack_texts([file, tmp_path / "b.csv"]) as texts:
         assert {name: Path(text).read_text() for name, text in texts.items()} == {str(file): TEXT}
     assert not list(place.iterdir())
 
@@ -76,7 +76,7 @@ def test_a_bill_is_the_same_whether_its_text_has_room_or_not(
         _packed(tmp_path / f"bill-{part}.csv.gz", TEXT.replace("i-0", f"i-{part}"))
     listed = FocusBills(f"{tmp_path}/*.gz", Rules()).files()
     monkeypatch.setattr(packed, "MOST_UNPACKED", many * len(TEXT) + 10)
-    with unpacked([Path(name) for name in listed.names]) as texts:
+    with unpack_texts([Path(name) for name in listed.names]) as texts:
         assert len(texts) == many
     assert _usd(_read(tmp_path / "*.gz")) == 2 * WHOLE
     assert not list(place.iterdir())
@@ -85,7 +85,7 @@ def test_a_bill_is_the_same_whether_its_text_has_room_or_not(
 def test_a_text_that_the_disk_has_no_room_for_is_left_packed(tmp_path: Path, place: Path) -> None:
     """What was written of it is removed at once, not at the end."""
     file = _packed(tmp_path / "a.csv.gz")
-    with _files_of_at_most(len(TEXT) // 2), unpacked([file]) as texts:
+    with _files_of_at_most(len(TEXT) // 2), unpack_texts([file]) as texts:
         assert (texts, [list(one.iterdir()) for one in place.iterdir()]) == ({}, [[]])
 
 
@@ -97,7 +97,7 @@ def test_a_file_that_is_cut_off_leaves_no_text_behind(
     file = _packed(tmp_path / "a.csv.gz")
     file.write_bytes(file.read_bytes()[:-4])
     monkeypatch.setattr(packed, "MOST_UNPACKED", room)
-    with pytest.raises(CutOff, match=r"a\.csv\.gz is cut off"), unpacked([file]):
+    with pytest.raises(CutOff, match=r"a\.csv\.gz is cut off"), unpack_texts([file]):
         raise AssertionError("it was handed over")
     assert _read(file).findings[0].message == "cannot be read: a.csv.gz is cut off; write it again"
     assert not list(place.iterdir())

@@ -34,7 +34,7 @@ from pilotlight.adapters.bills.focus_query import (
     sums_query,
 )
 from pilotlight.adapters.bills.focus_table import open_export, with_missing, with_tags
-from pilotlight.adapters.bills.packed import CutOff, check_whole, unpacked
+from pilotlight.adapters.bills.packed import CutOff, check_whole, unpack_texts
 from pilotlight.adapters.object_store import Objects
 from pilotlight.decide.money.bills.bill_scope import Rules, join_files, scope_bill
 from pilotlight.decide.money.bills.bill_versions import current_files
@@ -103,7 +103,7 @@ class FocusBills:
                 return found
             period = {"start": _plain(start), "end": _plain(end), "nodes": nodes}
             try:
-                with unpacked(list(own.values())) as texts:
+                with unpack_texts(list(own.values())) as texts:
                     columns = open_export(db, [list(own.values())], texts)
                     missing = tuple(column for column in NEEDED if column not in columns)
                     columns = with_tags(db, with_missing(db, columns, missing), _scope_keys(self._rules))

@@ -20,7 +20,7 @@ class CutOff(Exception):
 
 
 @contextmanager
-def unpacked(files: Sequence[Path]) -> Iterator[Mapping[str, str]]:
+def unpack_texts(files: Sequence[Path]) -> Iterator[Mapping[str, str]]:
     """Places of texts by the packed files that they are of, those that have room. They are gone after.
 
     Raises ``CutOff`` for a file that is not whole, whether it has room or not.
