@@ -81,8 +81,10 @@ def moment_of(columns: Columns, name: str) -> str:
         leap = f"regexp_replace(\"{name}\", ':60', ':59')"
         at = f"COALESCE({at}, TRY_CAST({whole} AS TIMESTAMPTZ), TRY_CAST({leap} AS TIMESTAMPTZ))"
         plain = f'strlen("{name}") = 19 OR (strlen("{name}") = 20 AND suffix("{name}", \'Z\'))'
-        plain = f"{plain} OR regexp_full_match(\"{name}\", '[0-9-]+([T ][0-9:.]*)?')"
-        utc = f'CASE WHEN {plain} THEN COALESCE(TRY_CAST("{name}" AS TIMESTAMP), TRY_CAST({leap} AS TIMESTAMP)) END'
+        plain = f"{plain} OR regexp_full_match(\"{name}\", ' *[0-9/-]+([T ][0-9:. ]*)?')"
+        bare = f"regexp_replace(\"{name}\", '^(.{{10}}[T ][0-9]{{2}}:[0-9]{{2}})$', '\\1:00')"
+        read = ", ".join(f"TRY_CAST({text} AS TIMESTAMP)" for text in (f'"{name}"', bare, leap))
+        utc = f"CASE WHEN {plain} THEN COALESCE({read}) END"
         return f"COALESCE({utc}, make_timestamp(epoch_us({at})))"
     return f"make_timestamp(epoch_us({at}))"
 
