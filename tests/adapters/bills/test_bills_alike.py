@@ -96,7 +96,16 @@ def test_a_packed_text_that_is_no_table_is_told_by_its_own_name(tmp_path: Path) 
     assert "/a.csv.gz" in finding.message
 
 
-@pytest.mark.parametrize("time", ["2026-11-02 23:00", "2026-11-02T23:00:00.5", "2026-11-02 22:59:60.5"])
+@pytest.mark.parametrize(
+    "time",
+    [
+        "2026-11-02 23:00",
+        "2026-11-02T23:00:00.5",
+        "2026-11-02 22:59:60.5",
+        " 2026-11-02 23:00:00.5",
+        "2026/11/02 23:00:00.5",
+    ],
+)
 def test_a_time_without_a_zone_is_utc_whatever_zone_the_line_before_names(tmp_path: Path, time: str) -> None:
     """A line that names New York's time moves no later line of the file to another day."""
     lines = [("2026-11-05 10:00:00 America/New_York", "2026-11-05T16:00:00Z", "1"), (time, "2026-11-02T23:30:00Z", "2")]

@@ -268,19 +268,6 @@ def _data_files(manifest: Listed, partition: Partition | None, place: Path, obje
     return [partition.file(name) for name in names] if partition else names
 
 
-def cut_off(file: Path) -> bool:
-    """True for a packed file that ends before its end: DuckDB reads what there is of it, and says nothing."""
-    if file.suffix != ".gz":
-        return False
-    try:
-        with gzip.open(file) as content:
-            while content.read(1 << 20):
-                pass
-    except (EOFError, OSError, zlib.error):
-        return True
-    return False
-
-
 def digest_of(file: Path) -> str:
     """A word for what is in a file."""
     with file.open("rb") as content:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pilotlight.adapters.bills.exports import cut_off, digest_of, list_files, local_files
+from pilotlight.adapters.bills.exports import digest_of, list_files, local_files
 from pilotlight.adapters.bills.focus_columns import Columns
 from pilotlight.adapters.bills.focus_query import (
     CURRENCY,
@@ -34,6 +34,7 @@ from pilotlight.adapters.bills.focus_query import (
     sums_query,
 )
 from pilotlight.adapters.bills.focus_table import open_export, with_missing, with_tags
+from pilotlight.adapters.bills.packed import CutOff, check_whole, unpack_texts
 from pilotlight.adapters.object_store import Objects
 from pilotlight.decide.money.bills.bill_scope import Rules, join_files, scope_bill
 from pilotlight.decide.money.bills.bill_versions import current_files
@@ -53,6 +54,7 @@ NEEDED = ("BilledCost", "ChargePeriodStart", "ChargePeriodEnd")
 MEMORY = "256MB"
 KEYS = 2**32 - 1
 """The largest hash of a line."""
+_AMOUNTS = frozenset({"usd", "effective", "listed"})
 _ONE_AT_A_TIME = Lock()
 """Several clusters of one process read one after another: memory is what one of them takes."""
 SOURCE = "focus"
@@ -99,16 +101,17 @@ class FocusBills:
             found = BillFile(word=listing.word, name=group[0], digests=frozenset(own))
             if not own:
                 return found
-            if cut := next((file for file in own.values() if cut_off(file)), None):
-                return msgspec.structs.replace(found, unread=f"cannot be read: {cut.name} is cut off; write it again")
             period = {"start": _plain(start), "end": _plain(end), "nodes": nodes}
             try:
-                columns = open_export(db, [list(own.values())])
-                missing = tuple(column for column in NEEDED if column not in columns)
-                columns = with_tags(db, with_missing(db, columns, missing), _scope_keys(self._rules))
-                room = max(FEW_LINES, MOST_LINES - sum(len(one.lines) for one in read))
-                lines, folded = _lines(db, columns, self._rules, period, room)
-                keys = with_bases(_keys(db, columns, start), lines) if listing.several else {}
+                with unpack_texts(list(own.values())) as texts:
+                    columns = open_export(db, [list(own.values())], texts)
+                    missing = tuple(column for column in NEEDED if column not in columns)
+                    columns = with_tags(db, with_missing(db, columns, missing), _scope_keys(self._rules))
+                    room = max(FEW_LINES, MOST_LINES - sum(len(one.lines) for one in read))
+                    lines, folded = _lines(db, columns, self._rules, period, room)
+                    keys = with_bases(_keys(db, columns, start), lines) if listing.several else {}
+            except CutOff as error:
+                return msgspec.structs.replace(found, unread=f"cannot be read: {error}")
             except duckdb.Error as error:
                 return msgspec.structs.replace(found, unread=_why_unread(error, files[0]))
         return msgspec.structs.replace(found, lines=lines, keys=keys, missing=missing, folded=folded)
@@ -135,9 +138,8 @@ class FocusBills:
         with self._opened(listing.names) as (db, files):
             import duckdb
 
-            if cut := next((file for file in files if cut_off(file)), None):
-                raise BadInput(f"the bill cannot be read: {cut.name} is cut off; write it again")
             try:
+                check_whole(files)
                 versions = _current(db, listing, files, start)
                 columns = open_export(db, versions)
                 if missing := [name for name in (*NEEDED, "ResourceId") if name not in columns]:
@@ -148,6 +150,8 @@ class FocusBills:
                     return NodeBill((), None)
                 period["end"] = datetime(found[0].year, found[0].month, found[0].day)  # noqa: DTZ001  As DuckDB has it.
                 rows = db.execute(node_query(with_tags(db, columns), several=len(versions) > 1), period).fetchall()
+            except CutOff as error:
+                raise BadInput(f"the bill cannot be read: {error}") from None
             except duckdb.Error as error:
                 raise BadInput(f"the bill {_why_unread(error, files[0])}; look at PILOTLIGHT_BILLS") from None
         if others := sorted({row[2] or "several currencies, none told for machines" for row in rows} - {CURRENCY}):
@@ -166,7 +170,7 @@ class FocusBills:
             _uncollected(),
             local_files(names, self._objects) as files,
             duckdb.connect(
-                config={"threads": 2, "memory_limit": MEMORY, "temp_directory": tempfile.gettempdir()}
+                config={"threads": 1, "memory_limit": MEMORY, "temp_directory": tempfile.gettempdir()}
             ) as db,
         ):
             db.execute("SET TimeZone='UTC'; SET preserve_insertion_order=false; SET enable_progress_bar=false")
@@ -219,17 +223,21 @@ def _lines(
 
 
 def _told(db: "duckdb.DuckDBPyConnection") -> tuple[Line, ...]:
-    """Lines of the table ``sums``. Of many, what all say alike is handed over once."""
+    """Lines of the table ``sums``. What all say alike is handed over once, amounts as text: both cost less."""
     first = db.execute("FROM sums LIMIT 1").fetchone()
     if first is None:
         return ()
     names = db.table("sums").columns
     alike = ", ".join(f"count({name}) = 0 OR min({name}) = max({name}) AND count({name}) = count(*)" for name in names)
     same = db.execute(f"SELECT {alike} FROM sums").fetchall()[0]
-    varied = [name for name, alike in zip(names, same, strict=True) if not alike]
-    rows = db.execute(f"SELECT {', '.join(varied) or 'day'} FROM sums ORDER BY ALL").fetchall()
+    varied = [name for name, alike in zip(names, same, strict=True) if not alike] or ["day"]
+    asked = ", ".join(f"CAST({name} AS VARCHAR)" if name in _AMOUNTS else name for name in varied)
+    by = ", ".join(f"sums.{name}" for name in varied)
+    rows = db.execute(f"SELECT {asked} FROM sums ORDER BY {by}").fetchall()
     told = {name: [value] * len(rows) for name, value in zip(names, first, strict=True)}
-    told |= zip(varied, map(list, zip(*rows, strict=True)), strict=False)
+    told |= zip(varied, map(list, zip(*rows, strict=True)), strict=True)
+    for name in _AMOUNTS & {*varied}:
+        told[name] = [text and Decimal(text) for text in told[name]]
     told["tags"] = list(map(tuple, told["tags"]))
     zoned = {at: at and at.replace(tzinfo=UTC) for at in set(told["reach"])}
     told["reach"] = [zoned[at] for at in told["reach"]]

@@ -81,10 +81,20 @@ def moment_of(columns: Columns, name: str) -> str:
         leap = f"regexp_replace(\"{name}\", ':60', ':59')"
         at = f"COALESCE({at}, TRY_CAST({whole} AS TIMESTAMPTZ), TRY_CAST({leap} AS TIMESTAMPTZ))"
         plain = f'strlen("{name}") = 19 OR (strlen("{name}") = 20 AND suffix("{name}", \'Z\'))'
-        plain = f"{plain} OR regexp_full_match(\"{name}\", '[0-9-]+([T ][0-9:.]*)?')"
-        utc = f'CASE WHEN {plain} THEN COALESCE(TRY_CAST("{name}" AS TIMESTAMP), TRY_CAST({leap} AS TIMESTAMP)) END'
+        plain = f"{plain} OR regexp_full_match(\"{name}\", ' *[0-9/-]+([T ][0-9:. ]*)?')"
+        bare = f"regexp_replace(\"{name}\", '^(.{{10}}[T ][0-9]{{2}}:[0-9]{{2}})$', '\\1:00')"
+        read = ", ".join(f"TRY_CAST({text} AS TIMESTAMP)" for text in (f'"{name}"', bare, leap))
+        utc = f"CASE WHEN {plain} THEN COALESCE({read}) END"
         return f"COALESCE({utc}, make_timestamp(epoch_us({at})))"
     return f"make_timestamp(epoch_us({at}))"
+
+
+def read_once(moment: str) -> str:
+    """A time that a filter asks for too. A conversion is not repeated there: DuckDB keeps what rests on chance in its
+    place. A column as it stands is, for its statistics leave out whole parts of a file."""
+    return (
+        moment if moment.startswith('"') else f"COALESCE({moment}, CASE WHEN random() < -1 THEN TIMESTAMP 'epoch' END)"
+    )
 
 
 def tag_of(columns: Columns, keys: Sequence[str], *, blank: bool = True) -> str:
@@ -170,3 +180,17 @@ def number_of(columns: Columns, name: str, width: int = 38, places: int = 15) ->
     short = f'strlen("{name}") < 10 AND NOT contains("{name}", \'e\') AND NOT contains("{name}", \'E\')'
     few = f"({short} OR regexp_full_match(\"{name}\", '-?[0-9]{{1,9}}([.][0-9]{{1,9}})?'))"
     return f'CASE WHEN {few} THEN CAST(TRY_CAST("{name}" AS DECIMAL(18, 9)) AS {kind}) ELSE {wide} END'
+
+
+def halves_of(columns: Columns, name: str) -> tuple[str, str]:
+    """A column as a decimal, and what is too large for it as a wide one; empty where that is the first already.
+
+    A binary number has the same digits in either: a narrow decimal is made and added up sooner.
+    """
+    if columns.get(name) not in ("DOUBLE", "FLOAT"):
+        return number_of(columns, name), ""
+    small, column = f"{quote_name(name)} BETWEEN -999 AND 999", quote_name(name)
+    return (
+        f"CASE WHEN {small} THEN CAST({column} AS DECIMAL(18, 15)) END",
+        f"CASE WHEN NOT ({small}) THEN {number_of(columns, name)} END",
+    )

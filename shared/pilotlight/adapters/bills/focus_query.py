@@ -11,8 +11,10 @@ from pilotlight.adapters.bills.focus_columns import (
     TEAM_TAGS,
     Columns,
     amount_of,
+    halves_of,
     moment_of,
     number_of,
+    read_once,
     tag_of,
     text_of,
 )
@@ -68,19 +70,20 @@ def sums_query(columns: Columns, rules: Rules, detail: Detail = "all") -> str:
     lines = _each([*raw, *(f"{said[name]} AS {name}" for name in sorted(early))])
     keys = _each([*raw, *sorted(early)])
     said |= {name: name for name in early}
+    usd, untold, whole = _billed(columns)
     beside = {name: of for name, of in _BESIDE.items() if of in columns}
     sums = [f"sum({name if name in beside else 'NULL::DECIMAL(38, 15)'}) AS {name}" for name in _BESIDE]
     return f"""
         CREATE OR REPLACE TEMP TABLE sums AS
         WITH charge AS (SELECT {lines}
-            {number_of(columns, "BilledCost")} AS usd,
-            {moment_of(columns, "ChargePeriodStart")} AS since,
+            {usd},
+            {read_once(moment_of(columns, "ChargePeriodStart"))} AS since,
             {moment_of(columns, "ChargePeriodEnd")} AS until,
             {_odd(columns)} AS odd {"".join(f", {amount_of(columns, of)} AS {name}" for name, of in beside.items())}
         FROM export),
         part AS (SELECT CAST(since AS DATE) AS day, {keys}
-            CASE WHEN since IS NULL OR until IS NULL THEN 2 WHEN usd IS NULL THEN 1 WHEN odd THEN 3 ELSE 0 END AS doubt,
-            sum(usd) AS usd, count(*) AS charges,
+            CASE WHEN since IS NULL OR until IS NULL THEN 2 WHEN {untold} THEN 1 WHEN odd THEN 3 ELSE 0 END AS doubt,
+            {whole} AS usd, count(*) AS charges,
             max(until) FILTER (WHERE epoch_us(until) - epoch_us(since) <= {DAY_US}) AS reach
             {"".join(f", sum({name}) AS {name}" for name in beside)}
         FROM (SELECT charge.* {names} FROM {source} WHERE since IS NULL OR (since >= $start AND since < $end))
@@ -91,6 +94,15 @@ def sums_query(columns: Columns, rules: Rules, detail: Detail = "all") -> str:
             {said["egress"]} AS egress, {said["instance"]} AS instance,
             {", ".join(sums)}, {said["commitment"]} AS commitment
         FROM part GROUP BY ALL"""
+
+
+def _billed(columns: Columns) -> tuple[str, str, str]:
+    """The columns of what is billed, when none of them tells it, and their sum."""
+    usd, large = halves_of(columns, "BilledCost")
+    if not large:
+        return f"{usd} AS usd", "usd IS NULL", "sum(usd)"
+    whole = "COALESCE(sum(usd) + sum(large), sum(usd), sum(large))"
+    return f"{usd} AS usd, {large} AS large", "usd IS NULL AND large IS NULL", whole
 
 
 def _each(values: Sequence[str]) -> str:

@@ -3,9 +3,10 @@
 import gzip
 import tempfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pilotlight.adapters.bills.focus_columns import (
@@ -31,8 +32,12 @@ SAMPLED_ROWS = 100_000
 """So many lines are looked at for how many texts of tags there are; of more texts each is read by its line."""
 
 
-def open_export(db: "duckdb.DuckDBPyConnection", versions: Sequence[Sequence[Path]]) -> Columns:
-    """Make the table ``export`` of files; its columns with their types. A row of several versions knows its own."""
+def open_export(
+    db: "duckdb.DuckDBPyConnection", versions: Sequence[Sequence[Path]], texts: Mapping[str, str] = MappingProxyType({})
+) -> Columns:
+    """Make the table ``export`` of files; its columns with their types. A row of several versions knows its own.
+
+    ``texts`` are places where a packed file's text lies unpacked."""
     names = [str(file) for version in versions for file in version]
     several = len(versions) > 1
     packed = [name for name in names if name.endswith(".parquet")]
@@ -40,7 +45,7 @@ def open_export(db: "duckdb.DuckDBPyConnection", versions: Sequence[Sequence[Pat
     if packed:
         _view(db, db.read_parquet(packed, union_by_name=True, filename=several), "packed", as_text=bool(plain))
     if plain:
-        _view(db, _csv(db, plain, several=several), "plain")
+        _view(db, _csv(db, plain, texts, several=several), "plain")
     tables = [name for name, there in (("packed", packed), ("plain", plain)) if there]
     db.execute(f"CREATE OR REPLACE VIEW export AS {' UNION ALL BY NAME '.join(f'FROM {name}' for name in tables)}")
     relation = db.table("export")
@@ -136,7 +141,9 @@ def _view(
     rows.project(", ".join(asked)).create_view(name, replace=True)
 
 
-def _csv(db: "duckdb.DuckDBPyConnection", names: Sequence[str], *, several: bool) -> "duckdb.DuckDBPyRelation":
+def _csv(
+    db: "duckdb.DuckDBPyConnection", names: Sequence[str], texts: Mapping[str, str], *, several: bool
+) -> "duckdb.DuckDBPyRelation":
     told = {"header": True, "na_values": ["NULL", ""], "quotechar": '"', "escapechar": '"', "filename": several}
     told["comment"] = ""  # Else a line that begins with # is dropped in silence.
     found = {} if several else {repr(one): one for one in (_dialect(db, name) for name in names)}
@@ -145,6 +152,7 @@ def _csv(db: "duckdb.DuckDBPyConnection", names: Sequence[str], *, several: bool
         return db.read_csv(names, all_varchar=True, union_by_name=True, **told)  # type: ignore[arg-type]
     columns, delimiter = alike
     kinds = dict.fromkeys(columns, "VARCHAR")
+    names = [texts.get(name, name) for name in names]
     return db.read_csv(names, auto_detect=False, columns=kinds, delimiter=delimiter, **told)  # type: ignore[arg-type]
 
 
