@@ -183,6 +183,22 @@ def test_a_claim_without_label_stays_ours_where_its_pool_has_another_name_by_now
         assert [(state.name, state.desired) for state in pools.describe()] == [("uno", 1)]
 
 
+def test_a_pool_that_left_the_policy_with_a_node_lit_is_told_once() -> None:
+    """Karpenter never ends our claim, and nothing gives back nodes of a pool that the policy does not name."""
+    with on_karpenter(budgets=(BUDGET,)) as (stage, server):
+        stage.event(stage.submit("a", workload_class="batch", run_s=HOUR))
+        looks(stage, server, 10)
+        policy = stage.deps.policy
+        others = {name: pool for name, pool in policy.pools.items() if name != "one"}
+        left = msgspec.structs.replace(policy, pools=others)
+        stage.deps = replace(stage.deps, policy=left, pools=claim_pools(server, others))
+        looks(stage, server, 90)
+        (node,) = stage.deps.cluster.observe().nodes
+        assert len(server.claims()) == 1
+        (told,) = [alert.why for alert in stage.alerts if alert.kind == "finding-pool-left"]
+        assert f"1 node that we bought for it is lit: {node.name}." in told
+
+
 class Relabelled:
     """A cluster whose nodes are another pool's by their labels, or nobody's."""
 

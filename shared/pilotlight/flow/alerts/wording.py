@@ -164,6 +164,7 @@ _TITLES = {
     "end-stuck": "has machines that do not end",
     "request-deleted": "loses its requests to another hand",
     "gate-left": "has a limit of ours, and no pool",
+    "pool-left": "has nodes that we bought, and left the policy",
     "state-restored": "was restored, and does not know what came since",
     "scheduler-refuses": "is not bound where it seems to fit",
     "scheduler-unheard": "says nothing of pods beside nodes with room",

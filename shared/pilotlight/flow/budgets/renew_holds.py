@@ -12,6 +12,7 @@ from pilotlight.decide.money.budget_limits import meters
 from pilotlight.decide.money.holds import Lit
 from pilotlight.facts.money.budgets import NO_BUDGETS, Hold, Money
 from pilotlight.facts.money.money_policy import BudgetScope
+from pilotlight.facts.policy import Policy
 from pilotlight.facts.workload import Finding
 from pilotlight.flow.budgets import budget_accounts, budget_holds
 from pilotlight.flow.budgets.budget_room import BudgetRoom, hold_findings, settle_lost
@@ -20,6 +21,7 @@ from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.state_schema.billing_records import CHARGED
 from pilotlight.state_schema.table import Kept
+from pilotlight.units import count_of
 
 
 class KeptHolds(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +86,30 @@ def _with_periods(deps: Deps, snapshot: Snapshot, keeper: "_Keeper") -> Snapshot
     return replace(snapshot, memory=replace(snapshot.memory, periods=periods))
 
 
+LEFT = (
+    "the policy does not name it any more, and {nodes} that we bought for it {are} lit: {names}. None is given back: "
+    "name the pool again until they are gone, or end them at their cloud"
+)
+
+
+def _left(live: Iterable[tuple[Hold, Lit | None]], policy: Policy) -> list[Finding]:
+    """Pools that the policy does not name, with nodes that we bought for them."""
+    lit: dict[str, list[str]] = {}
+    for hold, one in live:
+        if hold.decision and one is not None and one.node is not None and hold.terms.pool not in policy.pools:
+            lit.setdefault(hold.terms.pool, []).append(one.node.name)
+    return [
+        Finding(
+            subject=f"pool {pool}",
+            code="pool-left",
+            message=LEFT.format(
+                nodes=count_of(len(names), "node"), are="are" if len(names) != 1 else "is", names=", ".join(names[:3])
+            ),
+        )
+        for pool, names in lit.items()
+    ]
+
+
 class _Keeper:
     """One pass over all holds."""
 
@@ -108,6 +134,7 @@ class _Keeper:
         every = self._of_their_owners([*taken, *self._adopted(found.strange, holds)], before)
         live = self._own(every, before)
         self.lit = len(live)
+        self.got.findings += _left(live, self.deps.policy)
         if live:
             moves = HoldMoves(self.deps, self.snapshot, self.meters, live, self.got, self.still_ours)
             self.room = moves.move_on(before)
