@@ -44,7 +44,7 @@ def answer_of(record: Record) -> Answer:
 def did(record: Record) -> tuple[str, ...]:
     """Lines on a decision: one for each call that was made, and one for each that a brake holds."""
     held = (f"{h.call} {h.target}: {'advised' if h.code == 'mode' else 'stopped'}, {h.why}" for h in record.plan.held)
-    return (*(line(step) for step in record.steps), *held)
+    return (*map(line, record.steps), *held)
 
 
 def line(step: CallStep) -> str:
@@ -52,10 +52,8 @@ def line(step: CallStep) -> str:
     if step.code == "there":
         return f"asked pool {step.pool} for nothing: {step.note}"
     if step.state == "done":
-        call = {
-            "grow": f"asked pool {step.pool} for {step.count} x {step.target}",
-            "release": f"released {step.target}",
-        }[step.call]
+        grown = f"asked pool {step.pool} for {step.count} x {step.target}"
+        call = {"grow": grown, "release": f"released {step.target}"}[step.call]
         return call + (f" ({step.note})" if step.note else "")
     return f"{step.call} {step.target}: {step.state}" + (f", {step.note}" if step.note else "")
 
