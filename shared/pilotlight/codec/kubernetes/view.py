@@ -27,7 +27,7 @@ from pilotlight.codec.kubernetes.nodes.node_room import plugins_of
 from pilotlight.codec.kubernetes.nodes.nodes import Onboard, node_of
 from pilotlight.codec.kubernetes.pods import pod_bounds
 from pilotlight.codec.kubernetes.pods.claimants import Claimants
-from pilotlight.codec.kubernetes.pods.eviction_blocks import is_exhausted
+from pilotlight.codec.kubernetes.pods.eviction_blocks import only_exhausted
 from pilotlight.codec.kubernetes.pods.near import (
     NOBODY,
     Around,
@@ -70,8 +70,7 @@ def view_of(
     pods, nodes, strange = settle_times(pods, nodes, now or newest(pods, nodes) or EPOCH)
     limits = longest_runs(objects.workloads.values())
     let_in, too_large = planned_workloads(objects.workloads.values())
-    spent = {name: budget for name, budget in objects.budgets.items() if is_exhausted(budget)}
-    objects = msgspec.structs.replace(objects, budgets=spent)
+    objects = only_exhausted(objects)
     objects = with_shares(with_holders(objects, pods), (pod for pod in pods if objects.claims and waits(pod)))
     parts = sizes_in_part(objects.workloads.values())
     there = [as_let_in(pod, parts) for pod in pods] if parts else pods

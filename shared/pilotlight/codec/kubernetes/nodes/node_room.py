@@ -77,6 +77,11 @@ def _devices(room: Request) -> tuple[str, int, dict[str, int]]:
     return own, min(whole[own], most), slices
 
 
+def bare_room(room: NodeRoom, attachable: tuple[tuple[str, int], ...]) -> Resources:
+    """The room of a node with no pod on it, as ``free_room`` tells it."""
+    return free_room(room, (), attachable) if attachable else room.bare
+
+
 def free_room(room: NodeRoom, live: Sequence[Asked], attachable: tuple[tuple[str, int], ...]) -> Resources:
     """Room that pods leave beside GPUs; ``attachable`` is that of volumes and devices by claim."""
     amounts, taken = room.amounts, _taken(live)

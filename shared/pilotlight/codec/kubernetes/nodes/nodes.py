@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pilotlight.codec.kubernetes.bounds import Unreadable, whole_name
 from pilotlight.codec.kubernetes.companions import Objects
 from pilotlight.codec.kubernetes.nodes.gpu_models import capacity_type, cloud_of, gpu_model, instance_id, pool_label
-from pilotlight.codec.kubernetes.nodes.node_room import NodeRoom, free_room, room_of
+from pilotlight.codec.kubernetes.nodes.node_room import NodeRoom, bare_room, free_room, room_of
 from pilotlight.codec.kubernetes.pods.claimants import Claimants
 from pilotlight.codec.kubernetes.pods.eviction_blocks import blocks_drain
 from pilotlight.codec.kubernetes.pods.pods import image_name, is_daemon
@@ -82,9 +82,7 @@ def node_of(
         idle_since=_idle_since(onboard, ready_since),
         gpu_model=whole_name(model),
         ready_since=ready_since,
-        room=free_room(room, (), (*sorted(limits.items()), *by_claim.others))
-        if limits or by_claim.others
-        else room.bare,
+        room=bare_room(room, (*sorted(limits.items()), *by_claim.others)),
         home=_home(node),
         conditions=_conditions(node),
         sick=next(filter(None, map(_ill, node.status.conditions)), ""),

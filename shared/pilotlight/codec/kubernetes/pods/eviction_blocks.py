@@ -1,5 +1,7 @@
 """Reasons that would stop a pod's eviction, by the rules that cluster autoscalers follow."""
 
+from msgspec.structs import replace
+
 from pilotlight.codec.kubernetes.companions import DisruptionBudget, Objects
 from pilotlight.codec.kubernetes.pods.pods import is_daemon, is_mirror
 from pilotlight.codec.kubernetes.selectors import covers
@@ -48,3 +50,8 @@ def _exhausted_budget(pod: Pod, objects: Objects) -> str:
 def is_exhausted(budget: DisruptionBudget) -> bool:
     """True where it lets no pod go now."""
     return budget.status.disruptions_allowed < 1
+
+
+def only_exhausted(objects: Objects) -> Objects:
+    """The objects with those disruption budgets alone that let no pod go now: no other holds a pod."""
+    return replace(objects, budgets={name: one for name, one in objects.budgets.items() if is_exhausted(one)})
