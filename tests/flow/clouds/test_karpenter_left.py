@@ -184,7 +184,7 @@ def test_a_claim_without_label_stays_ours_where_its_pool_has_another_name_by_now
 
 
 def test_a_pool_that_left_the_policy_with_a_node_lit_is_told_once() -> None:
-    """Karpenter never ends our claim, and nothing gives back nodes of a pool that the policy does not name."""
+    """People learn of it, for Karpenter never ends our claim, and we give back no node of a pool that is not named."""
     with on_karpenter(budgets=(BUDGET,)) as (stage, server):
         stage.event(stage.submit("a", workload_class="batch", run_s=HOUR))
         looks(stage, server, 10)

@@ -298,9 +298,8 @@ MOST_PRICES = 100
 
 
 def put_out(hold: Hold, now: datetime, others: Sequence[BoundPod] = (), calls_s: Seconds = 0) -> Hold:
-    """The hold of a node that no GPU pod runs on or can bind to: its time until it is put out, or until the
-    ``others`` on it left, and the calls before its own. One that is stopped keeps all that is held: what returns stays.
-    """
+    """The hold of a node that no GPU pod runs on or can bind to: its time until it is put out, or until the ``others``
+    leave it, and the calls before its own. A stopped node's stays whole: a budget or a returning pod may keep it."""
     nothing = replace(hold.terms, run_s=0.0, typical_s=0.0)
     leave_s = min(stop_s(others), counted_stop_s(hold.terms)) + TICK.total_seconds() if others else 0
     idle_s = max(hold.terms.idle_s, leave_s)

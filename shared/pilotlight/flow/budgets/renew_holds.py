@@ -98,16 +98,13 @@ def _left(live: Iterable[tuple[Hold, Lit | None]], policy: Policy) -> list[Findi
     for hold, one in live:
         if hold.decision and one is not None and one.node is not None and hold.terms.pool not in policy.pools:
             lit.setdefault(hold.terms.pool, []).append(one.node.name)
-    return [
-        Finding(
-            subject=f"pool {pool}",
-            code="pool-left",
-            message=LEFT.format(
-                nodes=count_of(len(names), "node"), are="are" if len(names) != 1 else "is", names=", ".join(names[:3])
-            ),
-        )
-        for pool, names in lit.items()
-    ]
+    return [Finding(subject=f"pool {pool}", code="pool-left", message=_lit(names)) for pool, names in lit.items()]
+
+
+def _lit(names: Sequence[str]) -> str:
+    more = f" and {len(names) - rules.NAMED} more" if len(names) > rules.NAMED else ""
+    named = f"{', '.join(names[: rules.NAMED])}{more}"
+    return LEFT.format(nodes=count_of(len(names), "node"), are="are" if len(names) != 1 else "is", names=named)
 
 
 class _Keeper:

@@ -80,6 +80,15 @@ def test_a_size_that_is_there_already_is_not_sent(here: Account) -> None:
     assert len(_sent(here, "PUT")) == 1
 
 
+def test_an_instance_that_civo_deletes_is_told_beside_what_boots(here: Account) -> None:
+    """Its node may be seen for a while, and hides none that boots."""
+    states = {"n1": "DELETING", "n2": "BUILDING", "n3": "deleted"}
+    instances = [{"id": id_, "status": said} for id_, said in states.items()]
+    here.civo.marks["one"] = dict[str, Any](count=1, instances=instances)
+    (pool,) = [one for one in here.pools.describe() if one.name == "one"]
+    assert ([one.instance for one in pool.booting], pool.leaves) == (["n2"], ("n1", "n3"))
+
+
 def test_a_pool_goes_to_zero_where_a_deletion_leaves_its_count() -> None:
     """Where deleting an instance does not lower the count, the count is set to what is left: zero is sent as zero."""
     with account(decrements=False) as here:
