@@ -11,6 +11,7 @@ refuses.
 
 import ast
 import io
+import json
 import re
 import subprocess
 import sys
@@ -29,11 +30,12 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from bundled import pack
+from pilotlight.codec.bounded_yaml import load
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "shared" / "pilotlight"
 LEFT_OUT = ("tools", "__pycache__")
-DEFAULTS = ("examples/policy.yaml", "data/catalogs/articles.yaml")
+POLICY, CATALOG = "examples/policy.yaml", "data/catalogs/articles.yaml"
 CLOUD = ("gcp",)
 NEEDS = {
     "alert_fanout": ("gcp", "alerts"),
@@ -123,8 +125,14 @@ def contents(function: Path) -> dict[str, bytes]:
         if path.is_file() and not set(inside.parts) & set(LEFT_OUT):
             content = path.read_bytes()
             files[f"pilotlight/{inside.as_posix()}"] = without_words(content) if path.suffix == ".py" else content
-    files |= {f"pilotlight/_defaults/{name}": (ROOT / name).read_bytes() for name in DEFAULTS}
+    files[f"pilotlight/_defaults/{POLICY}"] = (ROOT / POLICY).read_bytes()
+    files[f"pilotlight/_defaults/{CATALOG}"] = plain((ROOT / CATALOG).read_bytes())
     return files | bundled(files) | {"requirements.txt": requirements(NEEDS[function.name]).encode()}
+
+
+def plain(text: bytes) -> bytes:
+    """A catalogue without anchors and comments, each value as text: ``codec.plain_yaml`` reads it without a library."""
+    return json.dumps(load(text)).encode()
 
 
 def without_words(source: bytes) -> bytes:

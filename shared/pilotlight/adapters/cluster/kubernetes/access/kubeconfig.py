@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pilotlight.adapters.cluster.kubernetes.access.server_access import Access
+from pilotlight.codec.plain_yaml import MEANT, read_plain
 from pilotlight.errors import BadInput
 from pilotlight.units import Seconds
 
@@ -83,19 +84,26 @@ class Kubeconfig:
         return Access(**server, ca=self._data(cluster, "certificate-authority"), **shown), lasts
 
     def _parsed(self) -> Table:
+        try:
+            text = self._read()
+        except OSError as error:
+            raise BadInput(f"{self._where}: {error.strerror}; name a kubeconfig that can be read") from None
+        # As `pilotlight connect` writes it.
+        written = read_plain(text, MEANT) if text.startswith(b"{") else None
+        config = self._of_yaml(text) if written is None else written
+        if not isinstance(config, dict) or not isinstance(config.get("clusters"), list):
+            raise BadInput(f"{self._where}: is no kubeconfig: it has no list of clusters; name another by --kubeconfig")
+        return config
+
+    def _of_yaml(self, text: bytes) -> Any:
         import yaml
 
         from pilotlight.codec.bounded_yaml import SafeLoader, load
 
         try:
-            config = load(self._read(), SafeLoader)
-        except OSError as error:
-            raise BadInput(f"{self._where}: {error.strerror}; name a kubeconfig that can be read") from None
+            return load(text, SafeLoader)
         except (yaml.YAMLError, UnicodeDecodeError, RecursionError):  # Its text may quote a secret.
             raise BadInput(f"{self._where}: is no YAML; give a kubeconfig") from None
-        if not isinstance(config, dict) or not isinstance(config.get("clusters"), list):
-            raise BadInput(f"{self._where}: is no kubeconfig: it has no list of clusters; name another by --kubeconfig")
-        return config
 
     def _named(self, config: Table, kind: str, name: str) -> Table:
         for entry in config.get(f"{kind}s") or ():
