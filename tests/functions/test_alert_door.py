@@ -15,7 +15,7 @@ from pilotlight.facts.alerts.channel_policy import Alerts, Channel
 from pilotlight.facts.limits.rule_policy import RuleTime
 from pilotlight.facts.messages import Alert, Tick
 from pilotlight.facts.policy import Policy
-from pilotlight.flow.delivery.flush import wake
+from pilotlight.flow.delivery.wake import wake
 from pilotlight.settings import Settings
 from pilotlight.wiring import app
 from pilotlight.world.world_clock import VirtualClock

@@ -9,7 +9,7 @@ from pilotlight.flow.alerts.own_troubles import tell_ending_credential
 from pilotlight.flow.answer import Answer, alert_out
 from pilotlight.flow.cycle import planning
 from pilotlight.flow.cycle.cycle import run_cycle
-from pilotlight.flow.delivery.flush import wake
+from pilotlight.flow.delivery.wake import wake
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.interruption.drain_all import ShownNotices, carry_on, look_with_drains
 from pilotlight.flow.observe.snapshot import Snapshot

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from hashlib import blake2b
-from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -41,6 +40,8 @@ def quiet_until(quiet: RuleTime | None, alert: Alert, now: datetime) -> datetime
     """When the quiet time that holds an alert back ends; None where nothing does, as for one that is critical."""
     if quiet is None or alert.severity == "critical" or not in_window(quiet, now):
         return None
+    from zoneinfo import ZoneInfo
+
     zone = ZoneInfo(quiet.timezone)
     today, end = now.astimezone(zone).date(), time.fromisoformat(quiet.end)
     ends = (datetime.combine(today + timedelta(days=day), end, zone).astimezone(UTC) for day in range(9))

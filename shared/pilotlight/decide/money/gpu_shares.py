@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from fractions import Fraction
 from math import gcd, lcm
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -12,6 +12,9 @@ from pilotlight.facts.fit.claimed_devices import CLAIMED
 from pilotlight.facts.money.bill import Holder
 from pilotlight.facts.workload import MIG_PREFIX, NVIDIA, GpuRequest, part_of_gpu
 from pilotlight.units import MILLI_PER_GPU
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 
 def holdings(node: Node, gpus: int) -> tuple[tuple[Holder, ...], int]:
@@ -46,8 +49,10 @@ def _as_was(pod: BoundPod, owner: tuple[str, str] | None) -> BoundPod:
     return replace(pod, team=owner[0], workload_class=owner[1])
 
 
-def shares(node: Node, gpus: int) -> list[tuple[BoundPod, Fraction]]:
+def shares(node: Node, gpus: int) -> "list[tuple[BoundPod, Fraction]]":
     """Shares of a node's GPUs that each of its pods holds."""
+    from fractions import Fraction
+
     held, parts = pod_parts(node, gpus)
     return [(pod, Fraction(own, parts)) for pod, own in held]
 

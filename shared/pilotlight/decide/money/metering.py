@@ -8,7 +8,6 @@ that changes counts from a moment on: time is cut there, and what was counted ke
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
-from zoneinfo import ZoneInfo
 
 import msgspec
 from msgspec import field
@@ -56,8 +55,12 @@ def day_start(day: date) -> datetime:
 def cuts(day: date, zones: Iterable[str]) -> tuple[datetime, ...]:
     """Where a UTC day begins, and where it is cut: at the midnights of those zones."""
     start = day_start(day)
-    found = {start}
-    for zone in map(ZoneInfo, set(zones)):
+    found, named = {start}, set(zones)
+    if not named:
+        return (start,)
+    from zoneinfo import ZoneInfo
+
+    for zone in map(ZoneInfo, named):
         for offset in (0, 1, 2):
             local = start.astimezone(zone).date() + timedelta(days=offset)
             midnight = datetime.combine(local, time(), zone).astimezone(EPOCH.tzinfo)

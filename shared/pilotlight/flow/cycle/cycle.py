@@ -16,7 +16,6 @@ from pilotlight.facts.workload import TAKES_HOMES, Finding
 from pilotlight.flow.alerts.decision_messages import close_and_tell, with_messages
 from pilotlight.flow.alerts.wording import answer_of, summary
 from pilotlight.flow.answer import Answer, Outcome
-from pilotlight.flow.cycle.act import Act
 from pilotlight.flow.cycle.planning import Aim, make_plan
 from pilotlight.flow.cycle.recovery import any_stays, carry_on, look_and_settle, purchases, sized_anew, take_over
 from pilotlight.flow.deps import Deps
@@ -221,6 +220,8 @@ class Cycle:
         What is planned is written before the lease is renewed: whoever holds it next finds it and revokes it. Where a
         call's answer is lost the record stays open, and the next look settles it.
         """
+        from pilotlight.flow.cycle.act import Act
+
         deps = self.deps
         version = ledger.write(deps.state, record, if_version=ABSENT)
         brake_records.spend_approvals(deps, record)

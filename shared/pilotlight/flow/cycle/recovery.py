@@ -16,7 +16,6 @@ from pilotlight.facts.money.money_policy import Limits
 from pilotlight.facts.nodes.pool_state import PoolState
 from pilotlight.flow.alerts.decision_messages import close_and_tell
 from pilotlight.flow.alerts.wording import line
-from pilotlight.flow.cycle.act import Act
 from pilotlight.flow.deps import Deps
 from pilotlight.flow.observe.snapshot import Snapshot, without_going
 from pilotlight.flow.records import call_steps, flight_log, ledger, node_marks
@@ -122,6 +121,10 @@ def carry_on(deps: Deps, snapshot: Snapshot, left: Sequence[Left], held: Lease) 
     Not where a GPU pod has bound to it since, or a person has opened it: then it is left alone until the first call can
     no longer land. One whose answer is lost again waits for the next look, and nothing else waits for it.
     """
+    if not left:
+        return ()
+    from pilotlight.flow.cycle.act import Act
+
     said: list[str] = []
     opened = {node.name for node in snapshot.view.nodes if not node.marked}
     for one in left:

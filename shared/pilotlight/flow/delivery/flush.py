@@ -12,7 +12,6 @@ from pilotlight.decide.alerts.alert_routing import quiet_until
 from pilotlight.errors import Conflict, Retry
 from pilotlight.facts.alerts.channel_policy import Alerts
 from pilotlight.facts.alerts.delivery_records import Telling
-from pilotlight.facts.messages import TYPES, Outgoing, Tick
 from pilotlight.flow.abreast import abreast
 from pilotlight.flow.answer import Answer
 from pilotlight.flow.delivery.deliver import (
@@ -33,12 +32,11 @@ from pilotlight.flow.delivery.desk import (
     reason_not_to_tell,
     unfinished_beginning,
 )
-from pilotlight.flow.deps import Deps
-from pilotlight.ports.state import ABSENT, State
+from pilotlight.ports.state import ABSENT
 from pilotlight.state_schema.alert_records import WAITING
 from pilotlight.state_schema.marks import FLUSH, Mark
 from pilotlight.state_schema.table import Entry
-from pilotlight.units import Seconds, clock_seconds
+from pilotlight.units import Seconds
 
 AT_MOST_S: Seconds = 45.0
 """A flush begins no further message after this long, and the next one goes on."""
@@ -49,8 +47,6 @@ MOST_READ = 2 * MOST_TOGETHER
 
 _AFTER_SLASH = chr(ord("/") + 1)
 """Names that begin with ``c/ops/`` come before ``c/ops0``."""
-
-_TICK = next(name for name, kind in TYPES.items() if kind is Tick)
 
 
 def flush(desk: Desk, *, dry_run: bool = False) -> Answer:
@@ -91,21 +87,6 @@ def _worth_a_look(desk: Desk, now: datetime) -> Iterator[Entry[Telling]]:
                 if found == MOST_READ:
                     break
         after = f"{of_channel}{_AFTER_SLASH}"
-
-
-def anything_due(state: State, now: datetime) -> bool:
-    """True where a flush would find something."""
-    return any(entry.value.due is None or entry.value.due <= now for entry in WAITING.scan(state))
-
-
-def wake(deps: Deps) -> None:
-    """Send alert_fanout a tick where something is due: so it needs no schedule of its own. Best effort."""
-    now = deps.state.now().replace(microsecond=0)  # One id has one content.
-    with suppress(Retry):
-        if anything_due(deps.alerts or deps.state, now):
-            data = msgspec.Raw(msgspec.json.encode(Tick(cluster=deps.name, what="alerts", at=now)))
-            id = f"alerts-{deps.name}-{clock_seconds(now):.0f}"
-            deps.outbox.publish([Outgoing(id=id, topic="alerts", type=_TICK, key=deps.name, data=data)])
 
 
 def flush_now_and_then(desk: Desk) -> None:

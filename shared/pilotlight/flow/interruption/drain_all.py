@@ -21,8 +21,6 @@ from pilotlight.flow.budgets import interruption_records
 from pilotlight.flow.cycle.cycle import run_cycle
 from pilotlight.flow.cycle.planning import Aim
 from pilotlight.flow.deps import Deps
-from pilotlight.flow.interruption.drain_one import NodeDrain, do_due_steps
-from pilotlight.flow.interruption.verify_notice import Questions
 from pilotlight.flow.observe.snapshot import Snapshot
 from pilotlight.flow.records import brake_records, node_marks
 
@@ -40,6 +38,9 @@ def carry_on(deps: Deps) -> list[Answer]:
         if failed is not None:
             raise failed
         return []
+    from pilotlight.flow.interruption.drain_one import NodeDrain, do_due_steps
+    from pilotlight.flow.interruption.verify_notice import Questions
+
     view, questions = deps.observe(), Questions(deps)
     runs = [NodeDrain(deps, kept.found, view, questions) for kept in left]
     answers: list[Answer] = []
@@ -90,8 +91,13 @@ def look_with_drains(deps: Deps) -> Callable[[Snapshot], Snapshot] | None:
     """The change to a reconcile's look while nodes are on their way out: the room that was asked for their pods is
     kept until they come. None where no interruption is at work.
     """
-    left = [NodeDrain(deps, kept.found, ClusterView()) for kept in interruption_records.open_interruptions(deps)]
-    rescues = [one for one in left if one.holds_room]
+    left = interruption_records.open_interruptions(deps)
+    if not left:
+        return None
+    from pilotlight.flow.interruption.drain_one import NodeDrain
+
+    drains = [NodeDrain(deps, kept.found, ClusterView()) for kept in left]
+    rescues = [one for one in drains if one.holds_room]
 
     def see(snapshot: Snapshot) -> Snapshot:
         for one in rescues:

@@ -150,7 +150,7 @@ def _drain(app: "App") -> None:
     from pilotlight.adapters.outbox.local import LocalOutbox
     from pilotlight.codec.events import encode
     from pilotlight.facts.messages import Tick
-    from pilotlight.flow.delivery.flush import anything_due
+    from pilotlight.flow.delivery.wake import anything_due
 
     if isinstance(app.outbox, LocalOutbox):
         app.outbox.drain("alerts", lambda body: app.receive("alert_fanout", body, {}).status < 500)
