@@ -3,7 +3,8 @@
 ``python bench/cold_start/cold_start.py`` prints medians of paired ratios: CPU time of all the server's processes, and
 wall time. The cluster is a stand-in for the API server, the cloud one for Civo's API or AWS's, all in this process.
 State is SQLite, or Firestore where ``FIRESTORE_EMULATOR_HOST`` names an emulator. Exits 1 where a ratio is over its
-limit. Both run on bytecode, as deployed bundles do, whatever this shell says of writing it.
+limit. Both run on bytecode, as deployed bundles do, whatever this shell says of writing it. ``--bundles`` starts what
+``make bundle`` makes of the functions, as a cloud unpacks it.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests" / "stand_ins"), str(ROOT / "tests" / "world")]
+sys.path[:0] = [str(ROOT / "tests" / "stand_ins"), str(ROOT / "tests" / "world"), str(ROOT / "scripts")]
 
 from api_server import ApiServer, api_server  # noqa: E402
 from aws_server import EKS, Aws  # noqa: E402
@@ -139,22 +140,37 @@ def main() -> int:
     """Measure what is asked for; the exit code."""
     words = argparse.ArgumentParser(description=__doc__)
     words.add_argument("--times", type=int, default=15, help="pairs of starts a case")
+    words.add_argument("--bundles", action="store_true", help="start bundles, made before: some seconds each")
     words.add_argument("--only", default="", help="cases whose function or text holds this")
     asked = words.parse_args()
-    with tempfile.TemporaryDirectory() as bytecode:
-        os.environ["PYTHONPYCACHEPREFIX"] = bytecode
-        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        return _table(asked)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    with tempfile.TemporaryDirectory() as folder:
+        if asked.bundles:
+            return _table(asked, _unpacked(Path(folder), asked.only))
+        os.environ["PYTHONPYCACHEPREFIX"] = folder
+        return _table(asked, ROOT / "functions")
 
 
-def _table(asked: argparse.Namespace) -> int:
+def _unpacked(folder: Path, only: str) -> Path:
+    """Bundles of the functions that are measured, unpacked in a folder. The packages that they need are those here."""
+    from bundle import contents
+
+    for function in sorted({case.function for case in CASES if only in f"{case.function} {case.what}"}):
+        for name, content in contents(ROOT / "functions" / function).items():
+            file = folder / function / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+    return folder
+
+
+def _table(asked: argparse.Namespace, functions: Path) -> int:
     """Print a line a case; 1 where one is over its limit."""
     over = False
     print(f"state: {'firestore' if _firestore() else 'sqlite'}; medians of {asked.times} pairs")
     print(f"{'function':20}{'first event':32}{'empty CPU':>10}{'ours':>8}{'ratio':>7}{'wall':>7}  limit")
     for case in CASES:
         if asked.only in f"{case.function} {case.what}":
-            pairs = _measure(case, asked.times)
+            pairs = _measure(case, asked.times, functions)
             ratio = median(ours.cpu / empty.cpu for empty, ours in pairs)
             over |= case.limit is not None and ratio > case.limit
             _show(case, pairs, ratio)
@@ -168,19 +184,19 @@ def _show(case: Case, pairs: list[tuple[Cost, Cost]], ratio: float) -> None:
     print(f"{case.function:20}{case.what:32}{empty:8.0f}ms{ours:6.0f}ms{ratio:7.2f}{wall:7.2f}  {limit}", flush=True)
 
 
-def _measure(case: Case, times: int) -> list[tuple[Cost, Cost]]:
+def _measure(case: Case, times: int, functions: Path) -> list[tuple[Cost, Cost]]:
     """Pairs of an empty start and one of ours, in turn; one of each goes before: files are warm and compiled."""
     pairs = []
     with tempfile.TemporaryDirectory() as folder, ExitStack() as kept:
         (Path(folder) / "empty.py").write_text(EMPTY)
         environ = kept.enter_context(stand_ins(Path(folder) / "home", case.aws)) if case.before else None
         if environ and case.before:
-            _start(ROOT / "functions" / case.function / "main.py", case.function, case.before, environ)
+            _start(functions / case.function / "main.py", case.function, case.before, environ)
         for round_ in range(times + 1):
             empty = _start(Path(folder) / "empty.py", "empty", {}, dict(os.environ))
             with ExitStack() as fresh:
                 mine = environ or fresh.enter_context(stand_ins(Path(folder) / f"home-{round_}", case.aws))
-                ours = _start(ROOT / "functions" / case.function / "main.py", case.function, case.event, mine)
+                ours = _start(functions / case.function / "main.py", case.function, case.event, mine)
             if round_:
                 pairs.append((empty, ours))
     return pairs
@@ -229,7 +245,7 @@ def _start(source: Path, target: str, event: dict[str, Any], environ: dict[str, 
     began = time.perf_counter()
     server = subprocess.Popen(
         [*command, "--port", str(port), "--host", "127.0.0.1"],
-        env=environ,
+        env=environ | {"PYTHONPATH": str(source.parent)} if (source.parent / "pilotlight").is_dir() else environ,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,

@@ -25,17 +25,16 @@ HEAVY = ("google.auth", "google.cloud", "requests", "boto3", "botocore", "kubern
 """Each costs more than all the rest of such a start."""
 
 OURS = {"main", "msgspec", "typing_extensions", "pilotlight"}
-YAML = {"yaml", "_cython_3_1_4", "cython_runtime"}
 MAY_IMPORT = {
     "pod_pending": OURS,
     "kueue_admission": OURS,
     "capacity_reconcile": OURS,
     "spot_interruption": OURS,
     "alert_fanout": OURS,
-    "billing_tick": OURS | YAML,
+    "billing_tick": OURS,
     "billing_import": OURS,
 }
-"""Packages beside the standard library and what functions-framework brings. Budgets are the policy's."""
+"""Packages beside the standard library and what functions-framework brings."""
 
 NEVER = (
     "pilotlight.world",
@@ -47,7 +46,7 @@ NEVER = (
 )
 """Of ours: what such an event has no use for."""
 
-CASES = [case for case in cold_start.CASES if case.limit == cold_start.NEEDS_NOTHING]
+CASES = [case for case in cold_start.CASES if case.before is not None and not case.what.startswith("a tick")]
 
 
 def _imported(case: cold_start.Case, folder: Path) -> list[str]:
