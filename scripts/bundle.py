@@ -126,12 +126,12 @@ def contents(function: Path) -> dict[str, bytes]:
             content = path.read_bytes()
             files[f"pilotlight/{inside.as_posix()}"] = without_words(content) if path.suffix == ".py" else content
     files[f"pilotlight/_defaults/{POLICY}"] = (ROOT / POLICY).read_bytes()
-    files[f"pilotlight/_defaults/{CATALOG}"] = plain((ROOT / CATALOG).read_bytes())
+    files[f"pilotlight/_defaults/{CATALOG}"] = as_json((ROOT / CATALOG).read_bytes())
     return files | bundled(files) | {"requirements.txt": requirements(NEEDS[function.name]).encode()}
 
 
-def plain(text: bytes) -> bytes:
-    """A catalogue without anchors and comments, each value as text: ``codec.plain_yaml`` reads it without a library."""
+def as_json(text: bytes) -> bytes:
+    """A catalogue without anchors and comments, each value as text: a start reads it without the library of YAML."""
     return json.dumps(load(text)).encode()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from pilotlight import typed_json
-from pilotlight.codec.plain_yaml import TEXT, read_plain
+from pilotlight.codec.json_text import read_json
 from pilotlight.errors import BadInput
 from pilotlight.facts.offers.catalog import Catalog, DiskPrice, InstanceType, Price
 from pilotlight.facts.workload import WHOLE_DEVICES
@@ -49,8 +49,8 @@ def read_catalog(text: str | bytes, where: str) -> Catalog:
 
 
 def _document(text: str | bytes, where: str) -> Any:
-    if (plain := read_plain(text, TEXT)) is not None:
-        return plain
+    if (found := read_json(text)) is not None:
+        return found
     import yaml
 
     from pilotlight.codec.bounded_yaml import load

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from pilotlight import typed_json
-from pilotlight.codec.plain_yaml import MEANT, read_plain
+from pilotlight.codec.json_text import read_json
 from pilotlight.codec.policy_rules import contradictions
 from pilotlight.codec.policy_values import DROPPED, Problems, read_value
 from pilotlight.errors import BadPolicy
@@ -43,7 +43,7 @@ def _holds(path: str, wrong: list[str]) -> bool:
 
 
 def _document(text: str | bytes, where: str) -> Any:
-    document: Any = read_plain(text, MEANT)
+    document: Any = read_json(text)
     if document is None:
         from pilotlight.codec.policy_yaml import read_document
 

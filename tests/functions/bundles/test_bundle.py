@@ -22,7 +22,7 @@ import bundled
 import lambda_layers
 from fleet import free_port
 from pilotlight.codec.catalog_file import read_catalog
-from pilotlight.codec.plain_yaml import TEXT, read_plain
+from pilotlight.codec.json_text import read_json
 
 ROOT = Path(__file__).resolve().parents[3]
 SAMPLES = ROOT / "events" / "samples"
@@ -79,11 +79,11 @@ def test_a_zip_holds_what_the_function_needs(build: Path, function: str) -> None
     assert not {"boto3", "kubernetes", "typer"} & {line.partition("==")[0] for line in requirements}
 
 
-def test_a_zips_catalogue_is_plain_and_says_what_the_file_says(build: Path) -> None:
+def test_a_zips_catalogue_is_json_and_says_what_the_file_says(build: Path) -> None:
     """A start reads it without a library, to the same prices."""
     with zipfile.ZipFile(build / "pod_pending.zip") as archive:
         packed = archive.read("pilotlight/_defaults/data/catalogs/articles.yaml")
-    assert read_plain(packed, TEXT) is not None
+    assert read_json(packed) is not None
     written = (ROOT / "data" / "catalogs" / "articles.yaml").read_bytes()
     assert read_catalog(packed, "packed") == read_catalog(written, "written")
 

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pilotlight.adapters.cluster.kubernetes.access.server_access import Access
-from pilotlight.codec.plain_yaml import MEANT, read_plain
+from pilotlight.codec.json_text import read_json
 from pilotlight.errors import BadInput
 from pilotlight.units import Seconds
 
@@ -88,9 +88,8 @@ class Kubeconfig:
             text = self._read()
         except OSError as error:
             raise BadInput(f"{self._where}: {error.strerror}; name a kubeconfig that can be read") from None
-        # As `pilotlight connect` writes it.
-        written = read_plain(text, MEANT) if text.startswith(b"{") else None
-        config = self._of_yaml(text) if written is None else written
+        config: Any = read_json(text)  # As `pilotlight connect` writes it.
+        config = self._of_yaml(text) if config is None else config
         if not isinstance(config, dict) or not isinstance(config.get("clusters"), list):
             raise BadInput(f"{self._where}: is no kubeconfig: it has no list of clusters; name another by --kubeconfig")
         return config
