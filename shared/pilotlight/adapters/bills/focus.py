@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from threading import Lock
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pilotlight.adapters.bills.exports import digest_of, list_files, local_files
+from pilotlight.adapters.bills.exports import Store, digest_of, list_files, local_files
 from pilotlight.adapters.bills.focus_columns import Columns
 from pilotlight.adapters.bills.focus_query import (
     CURRENCY,
@@ -35,7 +36,6 @@ from pilotlight.adapters.bills.focus_query import (
 )
 from pilotlight.adapters.bills.focus_table import open_export, with_missing, with_tags
 from pilotlight.adapters.bills.packed import CutOff, check_whole, unpack_texts
-from pilotlight.adapters.object_store import Objects
 from pilotlight.decide.money.bills.bill_scope import Rules, join_files, scope_bill
 from pilotlight.decide.money.bills.bill_versions import current_files
 from pilotlight.decide.money.bills.versions_told import with_bases
@@ -48,6 +48,7 @@ from pilotlight.units import cents, shorten_figure
 if TYPE_CHECKING:
     import duckdb
 
+    from pilotlight.adapters.object_store import Objects
     from pilotlight.decide.money.invoice_proof import NodeBill, NodeCharge
 
 NEEDED = ("BilledCost", "ChargePeriodStart", "ChargePeriodEnd")
@@ -62,14 +63,23 @@ SOURCE = "focus"
 
 
 class FocusBills:
-    """The Bills port of an export; ``objects`` reads one that lies in a cloud's bucket."""
+    """The Bills port of an export; ``store`` gives what reads one that lies in a cloud's bucket."""
 
-    def __init__(self, uri: str, rules: Rules, objects: Objects | None = None) -> None:
-        self._uri, self._rules, self._objects = uri, rules, objects or Objects()
+    def __init__(self, uri: str, rules: Rules, store: Store | None = None) -> None:
+        self._uri, self._rules, self._found = uri, rules, store
+
+    def _store(self) -> "Objects":
+        return self._objects
+
+    @cached_property
+    def _objects(self) -> "Objects":
+        from pilotlight.adapters.object_store import Objects
+
+        return self._found() if self._found else Objects()
 
     def files(self) -> BillListing:
         """The files that lie there. Their word is that of the rules, too."""
-        found = list_files(self._uri, self._objects)
+        found = list_files(self._uri, self._store)
         rules = blake2b(repr(self._rules).encode(), digest_size=8).hexdigest()
         return msgspec.structs.replace(found, word=f"{found.word} {SAMPLED.format} {rules}")
 
@@ -101,7 +111,7 @@ class FocusBills:
             found = BillFile(word=listing.word, name=group[0], digests=frozenset(own))
             if not own:
                 return found
-            period = {"start": _plain(start), "end": _plain(end), "nodes": nodes}
+            period = {"start": _plain(start), "end": _plain(end)} | ({} if nodes is None else {"nodes": nodes})
             try:
                 with unpack_texts(list(own.values())) as texts:
                     columns = open_export(db, [list(own.values())], texts)
@@ -168,7 +178,7 @@ class FocusBills:
         with (
             _ONE_AT_A_TIME,
             _uncollected(),
-            local_files(names, self._objects) as files,
+            local_files(names, self._store) as files,
             duckdb.connect(
                 config={"threads": 1, "memory_limit": MEMORY, "temp_directory": tempfile.gettempdir()}
             ) as db,
@@ -204,7 +214,7 @@ def _lines(
         if detail == "names":
             db.execute(dear_query(columns))
         try:
-            db.execute(sums_query(columns, rules, detail), period)
+            db.execute(sums_query(columns, rules, detail, some="nodes" in period), period)
         except duckdb.OutOfMemoryException:
             if detail == "least":
                 raise

@@ -3,14 +3,14 @@
 Where an export is written again beside the old one, lines are told apart by resource, hour, service and category.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from pilotlight.adapters.bills.focus_columns import (
+    BINARY,
     POOL_TAGS,
     TEAM_TAGS,
     Columns,
-    amount_of,
     halves_of,
     moment_of,
     number_of,
@@ -50,18 +50,18 @@ MOST_KEYS = 8_192
 """So many lines of a file are looked at to tell its days from another's: of more, an even sample of each day."""
 
 
-def sums_query(columns: Columns, rules: Rules, detail: Detail = "all") -> str:
+def sums_query(columns: Columns, rules: Rules, detail: Detail = "all", *, some: bool = False) -> str:
     """Makes the table ``sums`` by day, team, pool, service, account, currency, instance and what ties a line to the
     cluster.
 
     Values of the scope's tags come as a list: as wanted, or another. Of instances those in ``$nodes`` are told, where
-    that is not NULL. With less ``detail`` names that are not in the table ``dear`` become one, but never one that says
+    ``some`` are wanted. With less ``detail`` names that are not in the table ``dear`` become one, but never one that says
     whose a line is; ``least`` is without services, accounts and machines.
 
     Lines are added up by their columns as they stand, then by what these say: few sums are asked, not each line.
     """
     tags = _tags(columns, rules)
-    said, source, names = _named(columns) | tags | _said(columns), "charge", ""
+    said, source, names = _named(columns) | tags | _said(columns, some=some), "charge", ""
     early = {name for name, value in said.items() if not columns.few.issuperset(columns.read_by(value))}
     if detail != "all":
         source, names = _folded(rules, least=detail == "least")
@@ -70,22 +70,22 @@ def sums_query(columns: Columns, rules: Rules, detail: Detail = "all") -> str:
     lines = _each([*raw, *(f"{said[name]} AS {name}" for name in sorted(early))])
     keys = _each([*raw, *sorted(early)])
     said |= {name: name for name in early}
-    usd, untold, whole = _billed(columns)
     beside = {name: of for name, of in _BESIDE.items() if of in columns}
+    amounts = {name: halves_of(columns, of) for name, of in {"usd": "BilledCost", **beside}.items()}
+    summed = {name: _added(_own(name, amounts)) for name in amounts}
     sums = [f"sum({name if name in beside else 'NULL::DECIMAL(38, 15)'}) AS {name}" for name in _BESIDE]
     return f"""
         CREATE OR REPLACE TEMP TABLE sums AS
         WITH charge AS (SELECT {lines}
-            {usd},
+            {_each(_read(columns, amounts, beside))}
             {read_once(moment_of(columns, "ChargePeriodStart"))} AS since,
-            {moment_of(columns, "ChargePeriodEnd")} AS until,
-            {_odd(columns)} AS odd {"".join(f", {amount_of(columns, of)} AS {name}" for name, of in beside.items())}
+            {moment_of(columns, "ChargePeriodEnd")} AS until
         FROM export),
         part AS (SELECT CAST(since AS DATE) AS day, {keys}
-            CASE WHEN since IS NULL OR until IS NULL THEN 2 WHEN {untold} THEN 1 WHEN odd THEN 3 ELSE 0 END AS doubt,
-            {whole} AS usd, count(*) AS charges,
-            max(until) FILTER (WHERE epoch_us(until) - epoch_us(since) <= {DAY_US}) AS reach
-            {"".join(f", sum({name}) AS {name}" for name in beside)}
+            CASE WHEN since IS NULL OR until IS NULL THEN 2 WHEN {_no_number("usd", amounts)} THEN 1
+                WHEN {_odd(amounts)} THEN 3 ELSE 0 END AS doubt,
+            {_each(f"{value} AS {name}" for name, value in summed.items())}
+            count(*) AS charges, max(CASE WHEN epoch_us(until) - epoch_us(since) <= {DAY_US} THEN until END) AS reach
         FROM (SELECT charge.* {names} FROM {source} WHERE since IS NULL OR (since >= $start AND since < $end))
         GROUP BY ALL)
         SELECT day, {", ".join(f"{said[name]} AS {name}" for name in _NAMED)},
@@ -96,16 +96,49 @@ def sums_query(columns: Columns, rules: Rules, detail: Detail = "all") -> str:
         FROM part GROUP BY ALL"""
 
 
-def _billed(columns: Columns) -> tuple[str, str, str]:
-    """The columns of what is billed, when none of them tells it, and their sum."""
-    usd, large = halves_of(columns, "BilledCost")
-    if not large:
-        return f"{usd} AS usd", "usd IS NULL", "sum(usd)"
-    whole = "COALESCE(sum(usd) + sum(large), sum(usd), sum(large))"
-    return f"{usd} AS usd, {large} AS large", "usd IS NULL AND large IS NULL", whole
+_Amounts = Mapping[str, tuple[str, str]]
+"""Amounts by their name, each as a narrow decimal, and as a wide one where it may be too large for that."""
 
 
-def _each(values: Sequence[str]) -> str:
+def _read(columns: Columns, amounts: _Amounts, beside: Mapping[str, str]) -> Iterator[str]:
+    """Columns of amounts, and whether those beside the billed one are told."""
+    for name, (narrow, wide) in amounts.items():
+        yield f"{narrow} AS {name}"
+        if wide:
+            yield f"{wide} AS {name}_large"
+    for name, of in beside.items():
+        told = f'"{of}" IS NOT NULL' if columns[of] in BINARY else f"{text_of(columns, of)} <> ''"
+        yield f"{told} AS {name}_told"
+
+
+def _own(name: str, amounts: _Amounts) -> tuple[str, str]:
+    """The halves of an amount. A line that lacks one beside the billed one has what is billed, where others tell it."""
+    large = f"{name}_large" if amounts[name][1] else ""
+    billed = "usd_large" if amounts["usd"][1] else ""
+    if name == "usd":
+        return name, large
+    usd = f"CASE WHEN {large} IS NULL THEN usd END" if large else "usd"
+    rest = f"CASE WHEN {name} IS NULL THEN {billed} END" if billed else ""
+    both = f"COALESCE({large}, {rest})" if large and rest else large or rest
+    return f"COALESCE({name}, {usd})", both
+
+
+def _added(halves: tuple[str, str]) -> str:
+    narrow, wide = halves
+    narrow = f"CAST(sum({narrow}) AS DECIMAL(38, 15))"
+    return f"COALESCE({narrow} + sum({wide}), {narrow}, sum({wide}))" if wide else narrow
+
+
+def _no_number(name: str, amounts: _Amounts) -> str:
+    return f"{name} IS NULL AND {name}_large IS NULL" if amounts[name][1] else f"{name} IS NULL"
+
+
+def _odd(amounts: _Amounts) -> str:
+    """True for a line of which an amount beside the billed one is told, and no number."""
+    return " OR ".join(f"({name}_told AND {_no_number(name, amounts)})" for name in amounts if name != "usd") or "false"
+
+
+def _each(values: Iterable[str]) -> str:
     return "".join([f"{value}, " for value in values])
 
 
@@ -118,15 +151,16 @@ def _tags(columns: Columns, rules: Rules) -> dict[str, str]:
     }
 
 
-def _said(columns: Columns) -> dict[str, str]:
+def _said(columns: Columns, *, some: bool) -> dict[str, str]:
     """What a line says beside its names and its tags."""
     instance, of = _instance(columns), text_of(columns, "ChargeDescription")
+    if some:
+        instance = f"CASE WHEN list_contains($nodes::VARCHAR[], {instance}) THEN {instance} ELSE '' END"
     return {
         "currency": f"COALESCE({text_of(columns, 'BillingCurrency')}, '')",
         "usage": f"COALESCE({text_of(columns, 'ChargeCategory')}, 'Usage') = 'Usage'",
         "egress": f"COALESCE(regexp_matches({of}, '(?i)data transfer|egress'), false)",
-        "instance": f"""CASE WHEN $nodes::VARCHAR[] IS NULL OR list_contains($nodes::VARCHAR[], {instance})
-            THEN {instance} ELSE '' END""",
+        "instance": instance,
         "commitment": _commitment(columns),
     }
 
@@ -209,22 +243,14 @@ def _as_wanted(tag: str, value: str) -> str:
 
 def _instance(columns: Columns) -> str:
     """The machine that a line is of, as nodes name it: i-0abc alone or at the end of an ARN, or .../instances/NAME."""
+    if not columns.machines:
+        return "''"
     id = text_of(columns, "ResourceId")
     return (
         f"CASE WHEN strlen({id}) < 10 THEN '' ELSE "  # Shorter than any.
         f"COALESCE(NULLIF(regexp_extract({id}, '(^|/)(i-[0-9a-f]{{8,17}})$', 2), ''), "
         f"regexp_extract({id}, '/instances/([^/]+)$', 1), '') END"
     )
-
-
-def _odd(columns: Columns) -> str:
-    """True for a line of which an amount beside the billed one is told, and no number."""
-    told = [
-        f"{text_of(columns, name)} <> '' AND {number_of(columns, name)} IS NULL"
-        for name in ("EffectiveCost", "ListCost")
-        if name in columns
-    ]
-    return f"COALESCE({' OR '.join(told)}, false)" if told else "false"
 
 
 def _commitment(columns: Columns) -> str:

@@ -10,7 +10,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pilotlight.adapters.bills.focus_columns import (
+    BINARY,
+    MACHINE,
     POOL_TAGS,
+    SMALL,
     TEAM_TAGS,
     Columns,
     own_name,
@@ -50,7 +53,8 @@ def open_export(
     db.execute(f"CREATE OR REPLACE VIEW export AS {' UNION ALL BY NAME '.join(f'FROM {name}' for name in tables)}")
     relation = db.table("export")
     columns = Columns((name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True))
-    columns.same = _same(db, packed, plain, columns)
+    if not plain:
+        _learn(db, packed, columns)
     if several:
         db.execute("CREATE TEMP TABLE versions (file VARCHAR, n INTEGER)")
         rows = [[str(file), n] for n, version in enumerate(versions) for file in version]
@@ -62,11 +66,13 @@ def open_export(
 
 def with_missing(db: "duckdb.DuckDBPyConnection", columns: Columns, missing: Sequence[str]) -> Columns:
     """The columns, and those that no bill can be read without: their lines are in doubt, another file's are not."""
-    if missing:
-        nothing = ", ".join(f"NULL::VARCHAR AS {quote_name(name)}" for name in missing)
-        db.execute("ALTER VIEW export RENAME TO told")
-        db.execute(f"CREATE VIEW export AS SELECT *, {nothing} FROM told")
-    return Columns(columns | dict.fromkeys(missing, "VARCHAR"))
+    if not missing:
+        return columns
+    nothing = ", ".join(f"NULL::VARCHAR AS {quote_name(name)}" for name in missing)
+    db.execute("ALTER VIEW export RENAME TO told")
+    db.execute(f"CREATE VIEW export AS SELECT *, {nothing} FROM told")
+    columns.update(dict.fromkeys(missing, "VARCHAR"))
+    return columns
 
 
 def with_tags(db: "duckdb.DuckDBPyConnection", columns: Columns, keys: Sequence[str] = ()) -> Columns:
@@ -104,24 +110,26 @@ def _few_texts(db: "duckdb.DuckDBPyConnection") -> bool:
     return bool(db.execute(f"SELECT count(*) <= {SAMPLED_ROWS} FROM tagged").fetchall()[0][0])
 
 
-def _same(
-    db: "duckdb.DuckDBPyConnection", files: Sequence[str], others: Sequence[str], columns: Columns
-) -> dict[str, str]:
-    """Texts that columns have in every line of Parquet files, as their statistics say; none where others are read."""
-    if others:
-        return {}
-    asked = """SELECT path_in_schema, any_value(stats_min_value), sum(stats_null_count) = sum(row_group_num_rows)
+def _learn(db: "duckdb.DuckDBPyConnection", files: Sequence[str], columns: Columns) -> None:
+    """What Parquet files' statistics say of columns: texts that are in every line, and numbers that are all small. That
+    no resource is a machine is seen by looking, up to the first that may be one."""
+    asked = f"""SELECT path_in_schema, any_value(stats_min_value), sum(stats_null_count) = sum(row_group_num_rows),
+            COALESCE(sum(stats_null_count) = 0 AND count(stats_min_value) = count(*) AND count(stats_max_value) = count(*)
+            AND min(stats_min_value) = max(stats_max_value) AND max(stats_min_value) = min(stats_max_value), false),
+            bool_and(COALESCE(TRY_CAST(stats_min_value AS DOUBLE) >= -{SMALL}
+            AND TRY_CAST(stats_max_value AS DOUBLE) <= {SMALL}, false))
         FROM parquet_metadata($files) GROUP BY path_in_schema
-        HAVING sum(row_group_num_rows) = (SELECT sum(num_rows) FROM parquet_file_metadata($files))
-            AND (sum(stats_null_count) = sum(row_group_num_rows) OR (sum(stats_null_count) = 0
-            AND count(stats_min_value) = count(*) AND count(stats_max_value) = count(*)
-            AND min(stats_min_value) = max(stats_max_value) AND max(stats_min_value) = min(stats_max_value)))"""
-    found = {}
-    for path, text, nothing in db.execute(asked, {"files": list(files)}).fetchall():
+        HAVING sum(row_group_num_rows) = (SELECT sum(num_rows) FROM parquet_file_metadata($files))"""
+    same, small = dict[str, str](), set[str]()
+    for path, text, nothing, alike, few in db.execute(asked, {"files": list(files)}).fetchall():
         name = own_name(path)
-        if columns.get(name) == "VARCHAR" and name != "Tags":
-            found[name] = "NULL" if nothing else "'{}'".format(text.replace("'", "''"))
-    return found
+        if columns.get(name) == "VARCHAR" and name != "Tags" and (nothing or alike):
+            same[name] = "NULL" if nothing else "'{}'".format(text.replace("'", "''"))
+        if few and columns.get(name) in BINARY:
+            small.add(name)
+    columns.same, columns.small = same, frozenset(small)
+    if columns.get("ResourceId") == "VARCHAR":
+        columns.machines = bool(db.execute(f"SELECT 1 FROM export WHERE {MACHINE} LIMIT 1").fetchall())
 
 
 def _view(
