@@ -177,35 +177,23 @@ def number_of(columns: Columns, name: str, width: int = 38, places: int = 15) ->
     wide = f'TRY_CAST("{name}" AS {kind})'
     if columns[name] != "VARCHAR" or width <= 18:
         return wide
-    few = _few_digits(quote_name(name))
+    # Up to nine letters without an exponent are no more digits, which is sooner known than the digits themselves.
+    short = f'strlen("{name}") < 10 AND NOT contains("{name}", \'e\') AND NOT contains("{name}", \'E\')'
+    few = f"({short} OR regexp_full_match(\"{name}\", '-?[0-9]{{1,9}}([.][0-9]{{1,9}})?'))"
     return f'CASE WHEN {few} THEN CAST(TRY_CAST("{name}" AS DECIMAL(18, 9)) AS {kind}) ELSE {wide} END'
 
 
-def _few_digits(text: str) -> str:
-    # Up to nine letters without an exponent are no more digits, which is sooner known than the digits themselves.
-    short = f"strlen({text}) < 10 AND NOT contains({text}, 'e') AND NOT contains({text}, 'E')"
-    return f"({short} OR regexp_full_match({text}, '-?[0-9]{{1,9}}([.][0-9]{{1,9}})?'))"
-
-
 def halves_of(columns: Columns, name: str) -> tuple[str, str]:
-    """A column as a narrow decimal, and what is too large for that as a wide one; empty where nothing is.
+    """A column as a narrow decimal, and as a wide one where that may have none for it; empty where it has not.
 
-    A narrow decimal is made and added up sooner. A binary number has the same digits in either.
+    A narrow decimal is made and added up sooner, and has the same digits.
     """
     column, kind = quote_name(name), columns.get(name, "")
     if kind.startswith("DECIMAL"):
         width, places = map(int, kind[8:-1].split(","))
-        return (column if width <= NARROW and places <= PLACES else number_of(columns, name)), ""
-    if kind == "VARCHAR":
-        few = _few_digits(column)
-        return (
-            f"CASE WHEN {few} THEN TRY_CAST({column} AS DECIMAL(18, 9)) END",
-            f"CASE WHEN NOT {few} THEN TRY_CAST({column} AS DECIMAL(38, 15)) END",
-        )
-    if kind not in BINARY:
+        if width <= NARROW and places <= PLACES:
+            return column, ""
+    if kind not in ("VARCHAR", *BINARY):
         return number_of(columns, name), ""
-    narrow = f"TRY_CAST({column} AS DECIMAL({NARROW}, {PLACES}))"
-    if name in columns.small:
-        return narrow, ""
-    small = f"{column} BETWEEN -{SMALL} AND {SMALL}"
-    return f"CASE WHEN {small} THEN {narrow} END", f"CASE WHEN NOT ({small}) THEN {number_of(columns, name)} END"
+    wide = "" if name in columns.small else f"TRY_CAST({column} AS DECIMAL(38, {PLACES}))"
+    return f"TRY_CAST({column} AS DECIMAL({NARROW}, {PLACES}))", wide

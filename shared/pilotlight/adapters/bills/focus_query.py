@@ -3,17 +3,17 @@
 Where an export is written again beside the old one, lines are told apart by resource, hour, service and category.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from pilotlight.adapters.bills.focus_columns import (
-    BINARY,
     POOL_TAGS,
     TEAM_TAGS,
     Columns,
     halves_of,
     moment_of,
     number_of,
+    quote_name,
     read_once,
     tag_of,
     text_of,
@@ -32,6 +32,7 @@ _SAYS_WHAT = ("SkuId", "SubAccountId", "RegionId")
 
 _BESIDE = {"effective": "EffectiveCost", "listed": "ListCost"}
 """Amounts beside the billed one."""
+_AMOUNTS = {"usd": "BilledCost", **_BESIDE}
 
 Detail = Literal["all", "names", "least"]
 
@@ -67,27 +68,23 @@ def sums_query(columns: Columns, rules: Rules, detail: Detail = "all", *, some: 
         source, names = _folded(rules, least=detail == "least")
         early |= {*_NAMED, "instance"}
     raw = columns.read_by(*(value for name, value in said.items() if name not in early))
-    lines = _each([*raw, *(f"{said[name]} AS {name}" for name in sorted(early))])
+    amounts = {name: halves_of(columns, of) for name, of in _AMOUNTS.items() if of in columns}
+    told = [of for name, (narrow, _) in amounts.items() if (of := quote_name(_AMOUNTS[name])) != narrow]
+    read = [*(f"{said[name]} AS {name}" for name in sorted(early)), *(f"{of} AS {name}" for name, (of, _) in amounts.items())]
+    until = moment_of(columns, "ChargePeriodEnd")
     keys = _each([*raw, *sorted(early)])
     said |= {name: name for name in early}
-    beside = {name: of for name, of in _BESIDE.items() if of in columns}
-    amounts = {name: halves_of(columns, of) for name, of in {"usd": "BilledCost", **beside}.items()}
-    summed = {name: _added(_own(name, amounts)) for name in amounts}
-    sums = [f"sum({name if name in beside else 'NULL::DECIMAL(38, 15)'}) AS {name}" for name in _BESIDE]
+    sums = [f"sum({name if name in amounts else 'NULL::DECIMAL(38, 15)'}) AS {name}" for name in _BESIDE]
     return f"""
         CREATE OR REPLACE TEMP TABLE sums AS
-        WITH charge AS (SELECT {lines}
-            {_each(_read(columns, amounts, beside))}
-            {read_once(moment_of(columns, "ChargePeriodStart"))} AS since,
-            {moment_of(columns, "ChargePeriodEnd")} AS until
-        FROM export),
-        part AS (SELECT CAST(since AS DATE) AS day, {keys}
-            CASE WHEN since IS NULL OR until IS NULL THEN 2 WHEN {_no_number("usd", amounts)} THEN 1
-                WHEN {_odd(amounts)} THEN 3 ELSE 0 END AS doubt,
-            {_each(f"{value} AS {name}" for name, value in summed.items())}
-            count(*) AS charges, max(CASE WHEN epoch_us(until) - epoch_us(since) <= {DAY_US} THEN until END) AS reach
-        FROM (SELECT charge.* {names} FROM {source} WHERE since IS NULL OR (since >= $start AND since < $end))
-        GROUP BY ALL)
+        WITH line AS (SELECT {_each(columns.read_by(until, *raw, *told, *read))}
+            {read_once(moment_of(columns, "ChargePeriodStart"))} AS since FROM export),
+        charge AS (SELECT {_each(dict.fromkeys([*raw, *told, *read]))} {until} AS until, since
+        FROM line WHERE since IS NULL OR (since >= $start AND since < $end)),
+        part AS (SELECT {keys} CAST(since AS DATE) AS day, {_doubt(columns, amounts)} AS doubt,
+            {_each(f"{_sum(amounts, name)} AS {name}" for name in amounts)} count(*) AS charges,
+            max(CASE WHEN epoch_us(until) - epoch_us(since) <= {DAY_US} THEN until END) AS reach
+        FROM (SELECT charge.* {names} FROM {source}) GROUP BY ALL)
         SELECT day, {", ".join(f"{said[name]} AS {name}" for name in _NAMED)},
             [{", ".join(said[name] for name in tags)}]::VARCHAR[] AS tags, {said["currency"]} AS currency, doubt,
             sum(usd) AS usd, sum(charges)::BIGINT AS charges, max(reach) FILTER (WHERE {said["usage"]}) AS reach,
@@ -97,45 +94,30 @@ def sums_query(columns: Columns, rules: Rules, detail: Detail = "all", *, some: 
 
 
 _Amounts = Mapping[str, tuple[str, str]]
-"""Amounts by their name, each as a narrow decimal, and as a wide one where it may be too large for that."""
 
 
-def _read(columns: Columns, amounts: _Amounts, beside: Mapping[str, str]) -> Iterator[str]:
-    """Columns of amounts, and whether those beside the billed one are told."""
-    for name, (narrow, wide) in amounts.items():
-        yield f"{narrow} AS {name}"
-        if wide:
-            yield f"{wide} AS {name}_large"
-    for name, of in beside.items():
-        told = f'"{of}" IS NOT NULL' if columns[of] in BINARY else f"{text_of(columns, of)} <> ''"
-        yield f"{told} AS {name}_told"
+def _doubt(columns: Columns, amounts: _Amounts) -> str:
+    """Why a line cannot be counted: a number of ``DOUBTS``. An amount beside the billed one may be missing, but what is
+    told of it is a number."""
+    none = {name: f"{name} IS NULL" + (f" AND {wide} IS NULL" if wide else "") for name, (_, wide) in amounts.items()}
+    beside = [name for name in none if name in _BESIDE and amounts[name][0] != quote_name(_BESIDE[name])]
+    odd = " OR ".join(f"({none[name]} AND {text_of(columns, _BESIDE[name])} <> '')" for name in beside)
+    told = f"WHEN {odd} THEN 3" if odd else ""
+    return f"CASE WHEN since IS NULL OR until IS NULL THEN 2 WHEN {none['usd']} THEN 1 {told} ELSE 0 END"
 
 
-def _own(name: str, amounts: _Amounts) -> tuple[str, str]:
-    """The halves of an amount. A line that lacks one beside the billed one has what is billed, where others tell it."""
-    large = f"{name}_large" if amounts[name][1] else ""
-    billed = "usd_large" if amounts["usd"][1] else ""
-    if name == "usd":
-        return name, large
-    usd = f"CASE WHEN {large} IS NULL THEN usd END" if large else "usd"
-    rest = f"CASE WHEN {name} IS NULL THEN {billed} END" if billed else ""
-    both = f"COALESCE({large}, {rest})" if large and rest else large or rest
-    return f"COALESCE({name}, {usd})", both
-
-
-def _added(halves: tuple[str, str]) -> str:
-    narrow, wide = halves
-    narrow = f"CAST(sum({narrow}) AS DECIMAL(38, 15))"
-    return f"COALESCE({narrow} + sum({wide}), {narrow}, sum({wide}))" if wide else narrow
-
-
-def _no_number(name: str, amounts: _Amounts) -> str:
-    return f"{name} IS NULL AND {name}_large IS NULL" if amounts[name][1] else f"{name} IS NULL"
-
-
-def _odd(amounts: _Amounts) -> str:
-    """True for a line of which an amount beside the billed one is told, and no number."""
-    return " OR ".join(f"({name}_told AND {_no_number(name, amounts)})" for name in amounts if name != "usd") or "false"
+def _sum(amounts: _Amounts, name: str) -> str:
+    """The sum of an amount. A line that lacks one beside the billed one has what is billed, where others tell it."""
+    wide, billed = amounts[name][1], amounts["usd"][1]
+    small, large = name, [wide]
+    if name != "usd":
+        small = f"CASE WHEN {name} IS NOT NULL THEN {name} WHEN {wide} IS NULL THEN usd END" if wide else f"COALESCE({name}, usd)"
+        large = [wide, f"CASE WHEN usd IS NULL THEN {billed} END" if billed else ""]
+    total = f"CAST(sum({small}) AS DECIMAL(38, 15))"
+    if not any(large):
+        return total
+    more = f"sum(CASE WHEN {name} IS NULL THEN COALESCE({', '.join(filter(None, large))}) END)"
+    return f"COALESCE({total} + {more}, {total}, {more})"
 
 
 def _each(values: Iterable[str]) -> str:
