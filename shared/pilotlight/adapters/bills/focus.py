@@ -105,7 +105,7 @@ class FocusBills:
         """The sums of a file, or of a group, after those that are ``read``. Of machines those in ``nodes`` are told by
         name, or all."""
         with self._opened(group) as (db, files):
-            import duckdb
+            from pilotlight.adapters.bills.duck import duckdb
 
             own = _once(listing, group[0], files, read)
             found = BillFile(word=listing.word, name=group[0], digests=frozenset(own))
@@ -146,7 +146,7 @@ class FocusBills:
 
         listing = self.files()
         with self._opened(listing.names) as (db, files):
-            import duckdb
+            from pilotlight.adapters.bills.duck import duckdb
 
             try:
                 check_whole(files)
@@ -172,7 +172,7 @@ class FocusBills:
     @contextmanager
     def _opened(self, names: Sequence[str]) -> "Iterator[tuple[duckdb.DuckDBPyConnection, list[Path]]]":
         try:
-            import duckdb
+            from pilotlight.adapters.bills.duck import duckdb
         except ImportError:
             raise BadInput("focus needs the package duckdb; run pip install 'pilotlight[bills]'") from None
         with (
@@ -207,7 +207,7 @@ def _lines(
     db: "duckdb.DuckDBPyConnection", columns: Columns, rules: Rules, period: dict[str, Any], room: int
 ) -> tuple[tuple[Line, ...], tuple[str, ...]]:
     """The sums of a file, with as much detail as there is room for, and a sentence on what was folded."""
-    import duckdb
+    from pilotlight.adapters.bills.duck import duckdb
 
     details: tuple[Detail, ...] = ("all", "names", "least")
     for detail in details:

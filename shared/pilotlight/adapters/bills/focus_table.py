@@ -97,7 +97,7 @@ def with_tags(db: "duckdb.DuckDBPyConnection", columns: Columns, keys: Sequence[
 
 def _few_texts(db: "duckdb.DuckDBPyConnection") -> bool:
     """Whether tags are the same few texts again and again: then these are in the table ``tagged``."""
-    import duckdb
+    from pilotlight.adapters.bills.duck import duckdb
 
     sample = f'SELECT count("Tags"), count(DISTINCT "Tags") FROM (SELECT "Tags" FROM export LIMIT {SAMPLED_ROWS})'
     rows, texts = db.execute(sample).fetchall()[0]
@@ -154,7 +154,7 @@ def _csv(
 ) -> "duckdb.DuckDBPyRelation":
     told = {"header": True, "na_values": ["NULL", ""], "quotechar": '"', "escapechar": '"', "filename": several}
     told["comment"] = ""  # Else a line that begins with # is dropped in silence.
-    found = {} if several else {repr(one): one for one in (_dialect(db, name) for name in names)}
+    found = {} if several else {repr(one): one for one in (_dialect(db, name, texts.get(name, "")) for name in names)}
     alike = next(iter(found.values())) if len(found) == 1 else None
     if alike is None:
         return db.read_csv(names, all_varchar=True, union_by_name=True, **told)  # type: ignore[arg-type]
@@ -164,14 +164,14 @@ def _csv(
     return db.read_csv(names, auto_detect=False, columns=kinds, delimiter=delimiter, **told)  # type: ignore[arg-type]
 
 
-def _dialect(db: "duckdb.DuckDBPyConnection", name: str) -> tuple[list[str], str] | None:
+def _dialect(db: "duckdb.DuckDBPyConnection", name: str, text: str) -> tuple[list[str], str] | None:
     """The columns of a text file and what stands between them, found out once: DuckDB would look again at each use.
     None for a file that does not begin with its header."""
-    import duckdb
+    from pilotlight.adapters.bills.duck import duckdb
 
     asked = """SELECT Columns, Delimiter, SkipRows, HasHeader
         FROM sniff_csv($name, all_varchar=true, header=true, quote='"', escape='"', comment='')"""
-    with _head(name) as head, suppress(duckdb.Error):
+    with _head(name, text) as head, suppress(duckdb.Error):
         return _told(db.execute(asked, {"name": head}).fetchall()[0])
     return _told(db.execute(asked, {"name": name}).fetchall()[0])
 
@@ -182,12 +182,12 @@ def _told(dialect: tuple[Any, ...]) -> tuple[list[str], str] | None:
 
 
 @contextmanager
-def _head(name: str) -> Iterator[str]:
+def _head(name: str, place: str) -> Iterator[str]:
     """A file of as many of a text's first lines as DuckDB looks at: of a packed one it unpacks many more. Where lines
-    end within quotes it is the text itself."""
+    end within quotes it is the text itself. ``place`` is where it lies unpacked, if it does."""
     lines = list[bytes]()
     if name.endswith(".gz"):
-        with suppress(EOFError, OSError, zlib.error), gzip.open(name) as text:
+        with suppress(EOFError, OSError, zlib.error), open(place, "rb") if place else gzip.open(name) as text:
             lines = [text.readline(LONG_LINE) for _ in range(LOOKED_AT)]
     if not lines or any(line.count(b'"') % 2 or len(line) == LONG_LINE for line in lines):
         yield name
