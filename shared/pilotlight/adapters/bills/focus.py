@@ -6,7 +6,7 @@ JSON or as a map, and the whole written again beside the old. FOCUS: https://foc
 
 import gc
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -56,6 +56,7 @@ MEMORY = "256MB"
 KEYS = 2**32 - 1
 """The largest hash of a line."""
 _AMOUNTS = frozenset({"usd", "effective", "listed"})
+_SUMMED = frozenset(f"sums.{name}" for name in (*_AMOUNTS, "charges", "reach"))
 _ONE_AT_A_TIME = Lock()
 """Several clusters of one process read one after another: memory is what one of them takes."""
 SOURCE = "focus"
@@ -242,15 +243,17 @@ def _told(db: "duckdb.DuckDBPyConnection") -> tuple[Line, ...]:
     same = db.execute(f"SELECT {alike} FROM sums").fetchall()[0]
     varied = [name for name, alike in zip(names, same, strict=True) if not alike] or ["day"]
     asked = ", ".join(f"CAST({name} AS VARCHAR)" if name in _AMOUNTS else name for name in varied)
-    by = ", ".join(f"sums.{name}" for name in varied)
-    rows = db.execute(f"SELECT {asked} FROM sums ORDER BY {by}").fetchall()
-    told = {name: [value] * len(rows) for name, value in zip(names, first, strict=True)}
-    told |= zip(varied, map(list, zip(*rows, strict=True)), strict=True)
+    by = [f"sums.{name}" for name in varied]
+    while by[-1] in _SUMMED and len(by) > 1:  # Lines differ in what stands before.
+        by.pop()
+    rows = db.execute(f"SELECT {asked} FROM sums ORDER BY {', '.join(by)}").fetchall()
+    told: dict[str, Iterable[Any]] = {name: [value] * len(rows) for name, value in zip(names, first, strict=True)}
+    told |= zip(varied, zip(*rows, strict=True), strict=True)
     for name in _AMOUNTS & {*varied}:
         told[name] = [text and Decimal(text) for text in told[name]]
-    told["tags"] = list(map(tuple, told["tags"]))
+    told["tags"] = map(tuple, told["tags"])
     zoned = {at: at and at.replace(tzinfo=UTC) for at in set(told["reach"])}
-    told["reach"] = [zoned[at] for at in told["reach"]]
+    told["reach"] = map(zoned.__getitem__, told["reach"])
     return tuple(map(Line._make, zip(*told.values(), strict=True)))
 
 

@@ -117,7 +117,7 @@ def _sum(amounts: _Amounts, name: str) -> str:
     if not any(large):
         return total
     more = f"sum(CASE WHEN {name} IS NULL THEN COALESCE({', '.join(filter(None, large))}) END)"
-    return f"COALESCE({total} + {more}, {total}, {more})"
+    return f"list_sum([{total}, {more}])"
 
 
 def _each(values: Iterable[str]) -> str:
