@@ -3,7 +3,7 @@
 Where an export is written again beside the old one, lines are told apart by resource, hour, service and category.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from pilotlight.adapters.bills.focus_columns import (
@@ -56,8 +56,8 @@ def sums_query(columns: Columns, rules: Rules, detail: Detail = "all", *, some: 
     cluster.
 
     Values of the scope's tags come as a list: as wanted, or another. Of instances those in ``$nodes`` are told, where
-    ``some`` are wanted. With less ``detail`` names that are not in the table ``dear`` become one, but never one that says
-    whose a line is; ``least`` is without services, accounts and machines.
+    ``some`` are wanted. With less ``detail`` names that are not in the table ``dear`` become one, but never one that
+    says whose a line is; ``least`` is without services, accounts and machines.
 
     Lines are added up by their columns as they stand, then by what these say: few sums are asked, not each line.
     """
@@ -70,7 +70,10 @@ def sums_query(columns: Columns, rules: Rules, detail: Detail = "all", *, some: 
     raw = columns.read_by(*(value for name, value in said.items() if name not in early))
     amounts = {name: halves_of(columns, of) for name, of in _AMOUNTS.items() if of in columns}
     told = [of for name, (narrow, _) in amounts.items() if (of := quote_name(_AMOUNTS[name])) != narrow]
-    read = [*(f"{said[name]} AS {name}" for name in sorted(early)), *(f"{of} AS {name}" for name, (of, _) in amounts.items())]
+    read = [
+        *(f"{said[name]} AS {name}" for name in sorted(early)),
+        *(f"{of} AS {name}" for name, (of, _) in amounts.items()),
+    ]
     until = moment_of(columns, "ChargePeriodEnd")
     keys = _each([*raw, *sorted(early)])
     said |= {name: name for name in early}
@@ -111,7 +114,11 @@ def _sum(amounts: _Amounts, name: str) -> str:
     wide, billed = amounts[name][1], amounts["usd"][1]
     small, large = name, [wide]
     if name != "usd":
-        small = f"CASE WHEN {name} IS NOT NULL THEN {name} WHEN {wide} IS NULL THEN usd END" if wide else f"COALESCE({name}, usd)"
+        small = (
+            f"CASE WHEN {name} IS NOT NULL THEN {name} WHEN {wide} IS NULL THEN usd END"
+            if wide
+            else f"COALESCE({name}, usd)"
+        )
         large = [wide, f"CASE WHEN usd IS NULL THEN {billed} END" if billed else ""]
     total = f"CAST(sum({small}) AS DECIMAL(38, 15))"
     if not any(large):

@@ -114,7 +114,8 @@ def _learn(db: "duckdb.DuckDBPyConnection", files: Sequence[str], columns: Colum
     """What Parquet files' statistics say of columns: texts that are in every line, and numbers that are all small. That
     no resource is a machine is seen by looking, up to the first that may be one."""
     asked = f"""SELECT path_in_schema, any_value(stats_min_value), sum(stats_null_count) = sum(row_group_num_rows),
-            COALESCE(sum(stats_null_count) = 0 AND count(stats_min_value) = count(*) AND count(stats_max_value) = count(*)
+            COALESCE(sum(stats_null_count) = 0
+            AND count(stats_min_value) = count(*) AND count(stats_max_value) = count(*)
             AND min(stats_min_value) = max(stats_max_value) AND max(stats_min_value) = min(stats_max_value), false),
             bool_and(COALESCE(TRY_CAST(stats_min_value AS DOUBLE) >= -{SMALL}
             AND TRY_CAST(stats_max_value AS DOUBLE) <= {SMALL}, false))

@@ -50,8 +50,8 @@ class Rules(NamedTuple):
 
 
 _Counted = tuple[Line, Decimal, Decimal, Decimal]
-"""A line, the share of it that is the cluster's, dollars of one unit of its currency, and its amount in that. A bill has
-very many: fields by name cost more than all else here."""
+"""A line, the share of it that is the cluster's, dollars of one unit of its currency, and its amount in that. A bill
+has very many: fields by name cost more than all else here."""
 
 
 def scope_bill(source: str, lines: Sequence[Line], rules: Rules, end: datetime, *, dropped: int = 0) -> Bill:
