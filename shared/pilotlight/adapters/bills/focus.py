@@ -56,7 +56,7 @@ MEMORY = "256MB"
 KEYS = 2**32 - 1
 """The largest hash of a line."""
 _AMOUNTS = frozenset({"usd", "effective", "listed"})
-_SUMMED = frozenset(f"sums.{name}" for name in (*_AMOUNTS, "charges", "reach"))
+_SUMMED = _AMOUNTS | {"charges", "reach"}
 _ONE_AT_A_TIME = Lock()
 """Several clusters of one process read one after another: memory is what one of them takes."""
 SOURCE = "focus"
@@ -243,10 +243,7 @@ def _told(db: "duckdb.DuckDBPyConnection") -> tuple[Line, ...]:
     same = db.execute(f"SELECT {alike} FROM sums").fetchall()[0]
     varied = [name for name, alike in zip(names, same, strict=True) if not alike] or ["day"]
     asked = ", ".join(f"CAST({name} AS VARCHAR)" if name in _AMOUNTS else name for name in varied)
-    by = [f"sums.{name}" for name in varied]
-    while by[-1] in _SUMMED and len(by) > 1:  # Lines differ in what stands before.
-        by.pop()
-    rows = db.execute(f"SELECT {asked} FROM sums ORDER BY {', '.join(by)}").fetchall()
+    rows = db.execute(f"SELECT {asked} FROM sums ORDER BY {_order(varied)}").fetchall()
     told: dict[str, Iterable[Any]] = {name: [value] * len(rows) for name, value in zip(names, first, strict=True)}
     told |= zip(varied, zip(*rows, strict=True), strict=True)
     for name in _AMOUNTS & {*varied}:
@@ -255,6 +252,12 @@ def _told(db: "duckdb.DuckDBPyConnection") -> tuple[Line, ...]:
     zoned = {at: at and at.replace(tzinfo=UTC) for at in set(told["reach"])}
     told["reach"] = map(zoned.__getitem__, told["reach"])
     return tuple(map(Line._make, zip(*told.values(), strict=True)))
+
+
+def _order(names: Sequence[str]) -> str:
+    """Lines by all that they tell, but for sums at the end: they differ in what stands before."""
+    last = max((n for n, name in enumerate(names) if name not in _SUMMED), default=0)
+    return ", ".join(f"sums.{name}" for name in names[: last + 1])
 
 
 def _keys(db: "duckdb.DuckDBPyConnection", columns: Columns, start: datetime) -> dict[str, DayKeys]:

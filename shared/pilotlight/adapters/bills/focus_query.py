@@ -69,11 +69,8 @@ def sums_query(columns: Columns, rules: Rules, detail: Detail = "all", *, some: 
         early |= {*_NAMED, "instance"}
     raw = columns.read_by(*(value for name, value in said.items() if name not in early))
     amounts = {name: halves_of(columns, of) for name, of in _AMOUNTS.items() if of in columns}
-    told = [of for name, (narrow, _) in amounts.items() if (of := quote_name(_AMOUNTS[name])) != narrow]
-    read = [
-        *(f"{said[name]} AS {name}" for name in sorted(early)),
-        *(f"{of} AS {name}" for name, (of, _) in amounts.items()),
-    ]
+    told = _converted(amounts)
+    read = [f"{value} AS {name}" for name, value in [*sorted((one, said[one]) for one in early), *_narrow(amounts)]]
     until = moment_of(columns, "ChargePeriodEnd")
     keys = _each([*raw, *sorted(early)])
     said |= {name: name for name in early}
@@ -99,12 +96,21 @@ def sums_query(columns: Columns, rules: Rules, detail: Detail = "all", *, some: 
 _Amounts = Mapping[str, tuple[str, str]]
 
 
+def _narrow(amounts: _Amounts) -> list[tuple[str, str]]:
+    return [(name, narrow) for name, (narrow, _) in amounts.items()]
+
+
+def _converted(amounts: _Amounts) -> list[str]:
+    """Columns of amounts that are not read as they stand: what they tell may be no number."""
+    return [of for name, (narrow, _) in amounts.items() if (of := quote_name(_AMOUNTS[name])) != narrow]
+
+
 def _doubt(columns: Columns, amounts: _Amounts) -> str:
     """Why a line cannot be counted: a number of ``DOUBTS``. An amount beside the billed one may be missing, but what is
     told of it is a number."""
     none = {name: f"{name} IS NULL" + (f" AND {wide} IS NULL" if wide else "") for name, (_, wide) in amounts.items()}
-    beside = [name for name in none if name in _BESIDE and amounts[name][0] != quote_name(_BESIDE[name])]
-    odd = " OR ".join(f"({none[name]} AND {text_of(columns, _BESIDE[name])} <> '')" for name in beside)
+    beside = [(name, of) for name, of in _BESIDE.items() if quote_name(of) in _converted(amounts)]
+    odd = " OR ".join(f"({none[name]} AND {text_of(columns, of)} <> '')" for name, of in beside)
     told = f"WHEN {odd} THEN 3" if odd else ""
     return f"CASE WHEN since IS NULL OR until IS NULL THEN 2 WHEN {none['usd']} THEN 1 {told} ELSE 0 END"
 

@@ -53,8 +53,7 @@ def open_export(
     db.execute(f"CREATE OR REPLACE VIEW export AS {' UNION ALL BY NAME '.join(f'FROM {name}' for name in tables)}")
     relation = db.table("export")
     columns = Columns((name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True))
-    if not plain:
-        _learn(db, packed, columns)
+    _learn(db, packed, plain, columns)
     if several:
         db.execute("CREATE TEMP TABLE versions (file VARCHAR, n INTEGER)")
         rows = [[str(file), n] for n, version in enumerate(versions) for file in version]
@@ -110,9 +109,11 @@ def _few_texts(db: "duckdb.DuckDBPyConnection") -> bool:
     return bool(db.execute(f"SELECT count(*) <= {SAMPLED_ROWS} FROM tagged").fetchall()[0][0])
 
 
-def _learn(db: "duckdb.DuckDBPyConnection", files: Sequence[str], columns: Columns) -> None:
-    """What Parquet files' statistics say of columns: texts that are in every line, and numbers that are all small. That
+def _learn(db: "duckdb.DuckDBPyConnection", files: Sequence[str], others: Sequence[str], columns: Columns) -> None:
+    """What Parquet files' statistics say of columns, where no others are read: texts that are in every line, and numbers that are all small. That
     no resource is a machine is seen by looking, up to the first that may be one."""
+    if others:
+        return
     asked = f"""SELECT path_in_schema, any_value(stats_min_value), sum(stats_null_count) = sum(row_group_num_rows),
             COALESCE(sum(stats_null_count) = 0
             AND count(stats_min_value) = count(*) AND count(stats_max_value) = count(*)
