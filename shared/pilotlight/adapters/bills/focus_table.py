@@ -110,8 +110,8 @@ def _few_texts(db: "duckdb.DuckDBPyConnection") -> bool:
 
 
 def _learn(db: "duckdb.DuckDBPyConnection", files: Sequence[str], others: Sequence[str], columns: Columns) -> None:
-    """What Parquet files' statistics say of columns, where no others are read: texts that are in every line, and numbers
-    that are all small. That no resource is a machine is seen by looking, up to the first that may be one."""
+    """What Parquet files' statistics say of columns, where no others are read: texts that are in every line, and
+    numbers that are all small. That no resource is a machine is seen by looking, up to the first that may be one."""
     if others:
         return
     asked = f"""SELECT path_in_schema, any_value(stats_min_value), sum(stats_null_count) = sum(row_group_num_rows),
