@@ -294,7 +294,7 @@ def bills_at(settings: Settings, policy: "Policy", clock: "Clock") -> "Bills | N
         case "focus" if where:
             from pilotlight.adapters.bills.focus import FocusBills
 
-            return FocusBills(where, _rules(settings, policy), objects(settings.environ))
+            return FocusBills(where, _rules(settings, policy), lambda: objects(settings.environ))
         case "bigquery" if where:
             from pilotlight.adapters.bills.bigquery import BigQueryBills
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pilotlight.adapters.state.memory import MemoryState
 from pilotlight.errors import Conflict, Corrupt
-from pilotlight.ports.state import ABSENT
+from pilotlight.ports.state import ABSENT, LARGEST
 from pilotlight.state_schema.table import PLACES, PLAIN, Format, Packed, Part, Table, plain
 from pilotlight.units import EPOCH
 from pilotlight.world.world_clock import VirtualClock
@@ -94,3 +94,15 @@ def test_a_long_record_is_squeezed_and_reads_as_a_short_one() -> None:
     with pytest.raises(Corrupt, match="lamp/c/z"):
         read.read("lamp/c/z", record[:40])
     assert LAMP.table.put(store(), "c/00", long, if_version=ABSENT)
+
+
+def test_a_roomy_store_takes_any_size_and_squeezes_nothing() -> None:
+    """A replay's store in this process keeps a record that others refuse, as plain JSON, and reads it back."""
+    vast = Lamps(items={f"n{n}": Lamp(gas=n) for n in range(LARGEST // 10)})
+    roomy = MemoryState(VirtualClock(EPOCH), roomy=True)
+    LAMP.table.put(roomy, "c/00", vast, if_version=ABSENT)
+    stored = roomy.get("lamp/c/00")
+    assert stored is not None
+    assert stored.value[:1] == b"{"
+    assert len(stored.value) > LARGEST
+    assert Format(Lamps).read("lamp/c/00", stored.value) == vast

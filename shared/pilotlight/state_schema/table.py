@@ -58,7 +58,7 @@ class Format(Generic[T]):
         """Made at the first record: a start pays for no family that it does not read."""
         return typed_json.decoder(self.kind)
 
-    def write(self, value: T, key: str = "") -> bytes:
+    def write(self, value: T, key: str = "", *, squeeze: bool = True) -> bytes:
         """The record of a value. One of which the size was looked at is not encoded again.
 
         Where a record of ``key`` was read before, its next reader has the value at hand.
@@ -69,7 +69,7 @@ class Format(Generic[T]):
         else:
             fields = msgspec.json.encode(value)
             record = self._head + (fields[1:] if fields == b"{}" else b"," + fields[1:])
-            if self._squeezed and len(record) > PLAIN:
+            if squeeze and self._squeezed and len(record) > PLAIN:
                 record = zlib.compress(record, 1)
             self._written = value, record
         if key in self._last:
@@ -151,7 +151,8 @@ class Table(Generic[T]):
         """
         keep_s = self.ttl_s if ttl_s is None else ttl_s
         key = self.key(name)
-        return state.put(key, self.format.write(value, key), if_version=if_version, ttl_s=keep_s)
+        record = self.format.write(value, key, squeeze=not getattr(state, "roomy", False))
+        return state.put(key, record, if_version=if_version, ttl_s=keep_s)
 
     def delete(self, state: State, name: str, *, if_version: int | None = None) -> None:
         """Delete. Absent is no error without ``if_version``; with it, another version raises ``Conflict``."""

@@ -3,6 +3,8 @@
 import csv
 import gzip
 import json
+import subprocess
+import sys
 from collections import defaultdict
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -115,3 +117,84 @@ def test_a_time_without_a_zone_is_utc_whatever_zone_the_line_before_names(tmp_pa
         written.writerows([*line, "USD"] for line in lines)
     days = {row.day.isoformat(): row.usd for row in _read(tmp_path / "a.csv").days}
     assert days == {"2026-11-05": Decimal(1), "2026-11-02": Decimal(2)}
+
+
+AMOUNTS = {
+    "999.999999999999999": "999.999999999999999", "1000": "1000", "-12345678.5": "-12345678.5",
+    "0.0000000000000005": "1E-15",
+    "12.3456789012345678": "12.345678901234568", "1e-3": "0.001", "1E2": "100", "1e22": "1E+22",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_an_amount_in_text_keeps_fifteen_places_however_large_it_is(tmp_path: Path, kind: str) -> None:
+    """A narrow decimal is read where one holds it, a wide one elsewhere: both round to the same digits."""
+    lines = "UNION ALL ".join(
+        f"SELECT * REPLACE ('{text}' AS BilledCost, 's{n}' AS ServiceName) FROM line " for n, text in enumerate(AMOUNTS)
+    )
+    query = f"WITH line AS (SELECT {LINE}, '' AS ServiceName) {lines}"
+    duckdb.sql(f"COPY ({query}) TO '{tmp_path}/a.{kind}'")
+    sums = _sums(_read(tmp_path / f"a.{kind}"), "service")
+    assert [sums[f"s{n}"] for n in range(len(AMOUNTS))] == [Decimal(text) for text in AMOUNTS.values()]
+
+
+@pytest.mark.parametrize("large", ["1.5", "2500.5"])
+@pytest.mark.parametrize("kind", ["DOUBLE", "DECIMAL(9, 2)", "DECIMAL(38, 15)", "VARCHAR"])
+def test_a_line_without_another_basis_has_what_is_billed_whatever_the_type(
+    tmp_path: Path, kind: str, large: str
+) -> None:
+    """Amounts of every type are added up exactly, and EffectiveCost is BilledCost where a line does not tell it."""
+    told = f"CASE WHEN i = 0 THEN {large}::{kind} END AS EffectiveCost"
+    rows = f"SELECT * REPLACE ({large}::{kind} AS BilledCost), {told} FROM (SELECT {LINE}), range(3) t(i)"
+    duckdb.sql(rows).write_parquet(str(tmp_path / "a.parquet"))
+    days = _read(tmp_path / "a.parquet").days
+    assert [(row.usd, row.effective_usd) for row in days] == [(3 * Decimal(large),) * 2]
+
+
+@pytest.mark.parametrize(
+    ("billed", "effective", "why"),
+    [("'nan'", "1", "BilledCost is missing or no number"), ("1", "'nan'", "EffectiveCost or ListCost is no number")],
+)
+def test_no_number_among_small_ones_is_told(tmp_path: Path, billed: str, effective: str, why: str) -> None:
+    """Statistics of Parquet leave NaN out: a line with one is in doubt, and not $0."""
+    rows = f"""SELECT * REPLACE (CASE WHEN i = 2 THEN {billed} ELSE '1' END::DOUBLE AS BilledCost),
+        CASE WHEN i = 2 THEN {effective} ELSE '1' END::DOUBLE AS EffectiveCost FROM (SELECT {LINE}), range(3) t(i)"""
+    duckdb.sql(rows).write_parquet(str(tmp_path / "a.parquet"))
+    bill = _read(tmp_path / "a.parquet")
+    assert [finding.message for finding in bill.findings] == [f"1 row: {why}"]
+    assert sum(row.usd for row in bill.days) == 2
+
+
+def test_a_machine_is_found_behind_many_lines_of_none(tmp_path: Path) -> None:
+    """Only a file in which no resource may be a machine is read without looking for one in each line."""
+    resource = "CASE WHEN i = 9999 THEN 'i-0abc12345def67890' ELSE 'i-' || i END"
+    duckdb.sql(f"SELECT {LINE}, {resource} AS ResourceId FROM range(10000) t(i)").write_parquet(
+        str(tmp_path / "a.parquet")
+    )
+    assert _sums(_read(tmp_path / "a.parquet"), "resource") == {"i-0abc12345def67890": Decimal("1.5"), "": 14998.5}
+
+
+def test_one_service_in_other_letters_keeps_them(tmp_path: Path) -> None:
+    """Texts that statistics of Parquet say of all lines are read as lines have them."""
+    service = "é日 a\\b"
+    duckdb.sql(f"SELECT {LINE}, '{service}' AS ServiceName FROM range(3)").write_parquet(str(tmp_path / "a.parquet"))
+    assert set(_sums(_read(tmp_path / "a.parquet"), "service")) == {service}
+
+
+READ = """
+import sys
+from datetime import UTC, datetime
+from pilotlight.adapters.bills.focus import FocusBills
+from pilotlight.decide.money.bills.bill_scope import Rules
+assert FocusBills(sys.argv[1], Rules()).read(datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC)).days
+print(sorted({"http.client", "ssl", "boto3", "pilotlight.adapters.object_store"} & sys.modules.keys()))
+"""
+
+
+def test_a_bill_on_this_machine_is_read_without_a_client_of_buckets(tmp_path: Path) -> None:
+    """Its import would be half of a small bill's reading."""
+    duckdb.sql(f"SELECT {LINE}").write_parquet(str(tmp_path / "a.parquet"))
+    done = subprocess.run(
+        [sys.executable, "-c", READ, str(tmp_path / "a.parquet")], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.strip() == "[]"

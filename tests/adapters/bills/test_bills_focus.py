@@ -43,7 +43,7 @@ def _write(path: Path, *rows: Mapping[str, str | None]) -> Path:
 
 
 def _read(uri: object, pools: dict[str, str] | None = None, objects: Objects | None = None) -> Bill:
-    return FocusBills(str(uri), Rules(pools=pools or {}), objects).read(START, END)
+    return FocusBills(str(uri), Rules(pools=pools or {}), (lambda: objects) if objects else None).read(START, END)
 
 
 def test_a_row_is_billed_to_its_day_team_and_pool(tmp_path: Path) -> None:

@@ -20,18 +20,22 @@ import re
 import tempfile
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from pilotlight.adapters.object_store import SCHEMES, Objects
 from pilotlight.errors import BadInput, Unavailable
 from pilotlight.facts.money.bill_files import BillListing
 
+if TYPE_CHECKING:
+    from pilotlight.adapters.object_store import Objects
+
+Store = Callable[[], "Objects"]
+"""The client of buckets: asked for where an object is read, for its import is much of a start."""
 MANIFEST = "anifest.json"
 MOST_GROUPS = 64
 """A version of so many files is read file by file."""
@@ -188,19 +192,19 @@ def _stamp(name: str) -> str:
     return "".join(digits or "00" for digits in found[-1].groups()) if found else ""
 
 
-def list_files(uri: str, objects: Objects) -> BillListing:
+def list_files(uri: str, store: Store) -> BillListing:
     """Files that an address names, those that are current, by version; ``*`` stands for any text. None is read.
 
     Addresses that end in ``anifest.json`` name the files that are listed there. Raises ``BadInput`` where there are
     none, ``Unavailable`` when later may work.
     """
-    there = _listed(uri, objects)
-    beside = [one for partition in partitions(there)[0] for one in _listed(partition.manifests, objects)]
+    there = _listed(uri, store)
+    beside = [one for partition in partitions(there)[0] for one in _listed(partition.manifests, store)]
     manifests = [one for one in there if one.uri.endswith(MANIFEST)]
     data = [one for one in there if one not in manifests]
     with tempfile.TemporaryDirectory(prefix="pilotlight-bill-") as folder:
         place = Path(folder)
-        current = _named_by(manifests, place, objects) if manifests else _current(data, place, objects)
+        current = _named_by(manifests, place, store) if manifests else _current(data, place, store)
     if not current:
         raise BadInput(f"PILOTLIGHT_BILLS: no file at {uri}; name the export's data files")
     names = sorted(f"{one.uri} {one.modified.isoformat()}" for one in [*there, *beside])
@@ -220,19 +224,19 @@ def _grouped(names: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 @contextmanager
-def local_files(names: Sequence[str], objects: Objects) -> Iterator[list[Path]]:
+def local_files(names: Sequence[str], store: Store) -> Iterator[list[Path]]:
     """Files of a listing on this machine, in their order. Copies are gone after."""
     with tempfile.TemporaryDirectory(prefix="pilotlight-bill-") as folder:
-        yield [_readable(_local(name, Path(folder), objects), Path(folder)) for name in names]
+        yield [_readable(_local(name, Path(folder), store), Path(folder)) for name in names]
 
 
-def _current(files: Sequence[Listed], place: Path, objects: Objects) -> list[Listed]:
+def _current(files: Sequence[Listed], place: Path, store: Store) -> list[Listed]:
     """Data files that are current: of each partition what its manifest names, else its newest run."""
     by_partition, others = partitions(files)
     found = newest_of_periods(others)
     for partition, held in by_partition.items():
-        manifests = [one for of, one in newest_manifests(_listed(partition.manifests, objects)) if of == partition]
-        named = [name for one in manifests for name in _data_files(one, partition, place, objects)]
+        manifests = [one for of, one in newest_manifests(_listed(partition.manifests, store)) if of == partition]
+        named = [name for one in manifests for name in _data_files(one, partition, place, store)]
         own = [one for one in held if one.uri in named]
         if own and (missing := sorted({*named} - {one.uri for one in own})):
             raise Unavailable(f"{missing[0]} is not there yet, or PILOTLIGHT_BILLS leaves it out: a manifest names it")
@@ -240,18 +244,18 @@ def _current(files: Sequence[Listed], place: Path, objects: Objects) -> list[Lis
     return found
 
 
-def _named_by(manifests: Sequence[Listed], place: Path, objects: Objects) -> list[Listed]:
+def _named_by(manifests: Sequence[Listed], place: Path, store: Store) -> list[Listed]:
     """The files that manifests name, the newest of each partition."""
     return [
         Listed(name, one.modified)
         for partition, one in newest_manifests(manifests)
-        for name in _data_files(one, partition, place, objects)
+        for name in _data_files(one, partition, place, store)
     ]
 
 
-def _data_files(manifest: Listed, partition: Partition | None, place: Path, objects: Objects) -> Iterable[str]:
+def _data_files(manifest: Listed, partition: Partition | None, place: Path, store: Store) -> Iterable[str]:
     """The data files of a manifest: AWS Data Exports writes it after all of them."""
-    file = _local(manifest.uri, place, objects)
+    file = _local(manifest.uri, place, store)
     try:
         found = json.loads(file.read_bytes())
     except (ValueError, OSError):
@@ -277,9 +281,18 @@ def digest_of(file: Path) -> str:
     return digest.hexdigest()
 
 
-def _listed(uri: str, objects: Objects) -> list[Listed]:
-    if urlsplit(uri).scheme in SCHEMES:
-        return [Listed(*one) for one in objects.list_matching(uri)]
+def _in_bucket(uri: str) -> bool:
+    scheme = urlsplit(uri).scheme
+    if not scheme:
+        return False
+    from pilotlight.adapters.object_store import SCHEMES
+
+    return scheme in SCHEMES
+
+
+def _listed(uri: str, store: Store) -> list[Listed]:
+    if _in_bucket(uri):
+        return [Listed(*one) for one in store().list_matching(uri)]
     # In a bucket ``*`` crosses folders; here the pattern of manifests must as well.
     names = glob.glob(uri.replace(f"/*{MANIFEST}", f"/**/*{MANIFEST}"), recursive=True)
     return [Listed(name, _written(Path(name))) for name in sorted(names) if Path(name).is_file()]
@@ -320,12 +333,12 @@ def _wide(head: bytes) -> str:
     return "utf-16-le" if zeros == [1, 3] else "utf-16-be" if zeros == [0, 2] else ""
 
 
-def _local(uri: str, folder: Path, objects: Objects) -> Path:
+def _local(uri: str, folder: Path, store: Store) -> Path:
     """The file itself, or a copy under its own name, for what it ends in says how it is packed."""
-    if urlsplit(uri).scheme not in SCHEMES:
+    if not _in_bucket(uri):
         if not Path(uri).is_file():
             raise BadInput(f"PILOTLIGHT_BILLS: no file at {uri}, which a manifest names")
         return Path(uri)
     place = Path(tempfile.mkdtemp(dir=folder)) / uri.rpartition("/")[2]
-    objects.copy(uri, place)
+    store().copy(uri, place)
     return place

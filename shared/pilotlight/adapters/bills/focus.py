@@ -6,10 +6,11 @@ JSON or as a map, and the whole written again beside the old. FOCUS: https://foc
 
 import gc
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from threading import Lock
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pilotlight.adapters.bills.exports import digest_of, list_files, local_files
+from pilotlight.adapters.bills.exports import Store, digest_of, list_files, local_files
 from pilotlight.adapters.bills.focus_columns import Columns
 from pilotlight.adapters.bills.focus_query import (
     CURRENCY,
@@ -35,7 +36,6 @@ from pilotlight.adapters.bills.focus_query import (
 )
 from pilotlight.adapters.bills.focus_table import open_export, with_missing, with_tags
 from pilotlight.adapters.bills.packed import CutOff, check_whole, unpack_texts
-from pilotlight.adapters.object_store import Objects
 from pilotlight.decide.money.bills.bill_scope import Rules, join_files, scope_bill
 from pilotlight.decide.money.bills.bill_versions import current_files
 from pilotlight.decide.money.bills.versions_told import with_bases
@@ -48,6 +48,7 @@ from pilotlight.units import cents, shorten_figure
 if TYPE_CHECKING:
     import duckdb
 
+    from pilotlight.adapters.object_store import Objects
     from pilotlight.decide.money.invoice_proof import NodeBill, NodeCharge
 
 NEEDED = ("BilledCost", "ChargePeriodStart", "ChargePeriodEnd")
@@ -55,6 +56,7 @@ MEMORY = "256MB"
 KEYS = 2**32 - 1
 """The largest hash of a line."""
 _AMOUNTS = frozenset({"usd", "effective", "listed"})
+_SUMMED = _AMOUNTS | {"charges", "reach"}
 _ONE_AT_A_TIME = Lock()
 """Several clusters of one process read one after another: memory is what one of them takes."""
 SOURCE = "focus"
@@ -62,14 +64,23 @@ SOURCE = "focus"
 
 
 class FocusBills:
-    """The Bills port of an export; ``objects`` reads one that lies in a cloud's bucket."""
+    """The Bills port of an export; ``store`` gives what reads one that lies in a cloud's bucket."""
 
-    def __init__(self, uri: str, rules: Rules, objects: Objects | None = None) -> None:
-        self._uri, self._rules, self._objects = uri, rules, objects or Objects()
+    def __init__(self, uri: str, rules: Rules, store: Store | None = None) -> None:
+        self._uri, self._rules, self._found = uri, rules, store
+
+    def _store(self) -> "Objects":
+        return self._objects
+
+    @cached_property
+    def _objects(self) -> "Objects":
+        from pilotlight.adapters.object_store import Objects
+
+        return self._found() if self._found else Objects()
 
     def files(self) -> BillListing:
         """The files that lie there. Their word is that of the rules, too."""
-        found = list_files(self._uri, self._objects)
+        found = list_files(self._uri, self._store)
         rules = blake2b(repr(self._rules).encode(), digest_size=8).hexdigest()
         return msgspec.structs.replace(found, word=f"{found.word} {SAMPLED.format} {rules}")
 
@@ -95,13 +106,13 @@ class FocusBills:
         """The sums of a file, or of a group, after those that are ``read``. Of machines those in ``nodes`` are told by
         name, or all."""
         with self._opened(group) as (db, files):
-            import duckdb
+            from pilotlight.adapters.bills.duck import duckdb
 
             own = _once(listing, group[0], files, read)
             found = BillFile(word=listing.word, name=group[0], digests=frozenset(own))
             if not own:
                 return found
-            period = {"start": _plain(start), "end": _plain(end), "nodes": nodes}
+            period = {"start": _plain(start), "end": _plain(end)} | ({} if nodes is None else {"nodes": nodes})
             try:
                 with unpack_texts(list(own.values())) as texts:
                     columns = open_export(db, [list(own.values())], texts)
@@ -136,7 +147,7 @@ class FocusBills:
 
         listing = self.files()
         with self._opened(listing.names) as (db, files):
-            import duckdb
+            from pilotlight.adapters.bills.duck import duckdb
 
             try:
                 check_whole(files)
@@ -162,13 +173,13 @@ class FocusBills:
     @contextmanager
     def _opened(self, names: Sequence[str]) -> "Iterator[tuple[duckdb.DuckDBPyConnection, list[Path]]]":
         try:
-            import duckdb
+            from pilotlight.adapters.bills.duck import duckdb
         except ImportError:
             raise BadInput("focus needs the package duckdb; run pip install 'pilotlight[bills]'") from None
         with (
             _ONE_AT_A_TIME,
             _uncollected(),
-            local_files(names, self._objects) as files,
+            local_files(names, self._store) as files,
             duckdb.connect(
                 config={"threads": 1, "memory_limit": MEMORY, "temp_directory": tempfile.gettempdir()}
             ) as db,
@@ -197,14 +208,14 @@ def _lines(
     db: "duckdb.DuckDBPyConnection", columns: Columns, rules: Rules, period: dict[str, Any], room: int
 ) -> tuple[tuple[Line, ...], tuple[str, ...]]:
     """The sums of a file, with as much detail as there is room for, and a sentence on what was folded."""
-    import duckdb
+    from pilotlight.adapters.bills.duck import duckdb
 
     details: tuple[Detail, ...] = ("all", "names", "least")
     for detail in details:
         if detail == "names":
             db.execute(dear_query(columns))
         try:
-            db.execute(sums_query(columns, rules, detail), period)
+            db.execute(sums_query(columns, rules, detail, some="nodes" in period), period)
         except duckdb.OutOfMemoryException:
             if detail == "least":
                 raise
@@ -232,16 +243,21 @@ def _told(db: "duckdb.DuckDBPyConnection") -> tuple[Line, ...]:
     same = db.execute(f"SELECT {alike} FROM sums").fetchall()[0]
     varied = [name for name, alike in zip(names, same, strict=True) if not alike] or ["day"]
     asked = ", ".join(f"CAST({name} AS VARCHAR)" if name in _AMOUNTS else name for name in varied)
-    by = ", ".join(f"sums.{name}" for name in varied)
-    rows = db.execute(f"SELECT {asked} FROM sums ORDER BY {by}").fetchall()
-    told = {name: [value] * len(rows) for name, value in zip(names, first, strict=True)}
-    told |= zip(varied, map(list, zip(*rows, strict=True)), strict=True)
+    rows = db.execute(f"SELECT {asked} FROM sums ORDER BY {_order(varied)}").fetchall()
+    told: dict[str, Iterable[Any]] = {name: [value] * len(rows) for name, value in zip(names, first, strict=True)}
+    told |= zip(varied, zip(*rows, strict=True), strict=True)
     for name in _AMOUNTS & {*varied}:
         told[name] = [text and Decimal(text) for text in told[name]]
-    told["tags"] = list(map(tuple, told["tags"]))
+    told["tags"] = map(tuple, told["tags"])
     zoned = {at: at and at.replace(tzinfo=UTC) for at in set(told["reach"])}
-    told["reach"] = [zoned[at] for at in told["reach"]]
+    told["reach"] = map(zoned.__getitem__, told["reach"])
     return tuple(map(Line._make, zip(*told.values(), strict=True)))
+
+
+def _order(names: Sequence[str]) -> str:
+    """Lines by all that they tell, but for sums at the end: they differ in what stands before."""
+    last = max((n for n, name in enumerate(names) if name not in _SUMMED), default=0)
+    return ", ".join(f"sums.{name}" for name in names[: last + 1])
 
 
 def _keys(db: "duckdb.DuckDBPyConnection", columns: Columns, start: datetime) -> dict[str, DayKeys]:

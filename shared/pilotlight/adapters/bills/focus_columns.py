@@ -24,6 +24,11 @@ FEW = frozenset(
     }
 )  # fmt: skip
 """Columns of few texts."""
+BINARY = ("DOUBLE", "FLOAT")
+NARROW, PLACES, SMALL = 18, 15, 999
+"""Digits of a decimal that is a machine's word, those after its point of an amount, and what then fits before it."""
+MACHINE = """strlen("ResourceId") >= 10 AND (contains("ResourceId", 'i-') OR contains("ResourceId", '/instances/'))"""
+"""True for a resource that may be a machine."""
 _PREFIXES = ("", "user:", "resourceTags/", "resourceTags/user:")
 """Exports of AWS put these before a tag's key."""
 
@@ -36,11 +41,14 @@ def own_name(column: str) -> str:
 class Columns(dict[str, str]):
     """An export's columns with their types, and keys of its tags: None where they were not asked for.
 
-    ``same`` are texts, in SQL, that columns have in every line, and ``told`` columns with what one tag says.
+    ``same`` are texts, in SQL, that columns have in every line, ``small`` binary numbers that are below a thousand in
+    every line, and ``told`` columns with what one tag says. Where there are no ``machines`` no line is of one.
     """
 
     tags: frozenset[str] | None = None
     same: Mapping[str, str] = {}
+    small: frozenset[str] = frozenset()
+    machines: bool = True
     told: Mapping[str, str] = {}
 
     @property
@@ -60,13 +68,6 @@ def text_of(columns: Columns, name: str) -> str:
     if name in columns.same:
         return columns.same[name]
     return f"CAST({quote_name(name)} AS VARCHAR)" if name in columns else "NULL"
-
-
-def amount_of(columns: Columns, name: str) -> str:
-    """An amount beside the billed one; a line that lacks it has what is billed, where others tell it."""
-    if name not in columns:
-        return "CAST(NULL AS DECIMAL(38, 15))"
-    return f"COALESCE({number_of(columns, name)}, {number_of(columns, 'BilledCost')})"
 
 
 def moment_of(columns: Columns, name: str) -> str:
@@ -183,14 +184,16 @@ def number_of(columns: Columns, name: str, width: int = 38, places: int = 15) ->
 
 
 def halves_of(columns: Columns, name: str) -> tuple[str, str]:
-    """A column as a decimal, and what is too large for it as a wide one; empty where that is the first already.
+    """A column as a narrow decimal, and as a wide one where that may have none for it; empty where it has not.
 
-    A binary number has the same digits in either: a narrow decimal is made and added up sooner.
+    A narrow decimal is made and added up sooner, and has the same digits.
     """
-    if columns.get(name) not in ("DOUBLE", "FLOAT"):
+    column, kind = quote_name(name), columns.get(name, "")
+    if kind.startswith("DECIMAL"):
+        width, places = map(int, kind[8:-1].split(","))
+        if width <= NARROW and places <= PLACES:
+            return column, ""
+    if kind not in ("VARCHAR", *BINARY):
         return number_of(columns, name), ""
-    small, column = f"{quote_name(name)} BETWEEN -999 AND 999", quote_name(name)
-    return (
-        f"CASE WHEN {small} THEN CAST({column} AS DECIMAL(18, 15)) END",
-        f"CASE WHEN NOT ({small}) THEN {number_of(columns, name)} END",
-    )
+    wide = "" if name in columns.small else f"TRY_CAST({column} AS DECIMAL(38, {PLACES}))"
+    return f"TRY_CAST({column} AS DECIMAL({NARROW}, {PLACES}))", wide

@@ -3,17 +3,17 @@
 Where an export is written again beside the old one, lines are told apart by resource, hour, service and category.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from pilotlight.adapters.bills.focus_columns import (
     POOL_TAGS,
     TEAM_TAGS,
     Columns,
-    amount_of,
     halves_of,
     moment_of,
     number_of,
+    quote_name,
     read_once,
     tag_of,
     text_of,
@@ -32,6 +32,7 @@ _SAYS_WHAT = ("SkuId", "SubAccountId", "RegionId")
 
 _BESIDE = {"effective": "EffectiveCost", "listed": "ListCost"}
 """Amounts beside the billed one."""
+_AMOUNTS = {"usd": "BilledCost", **_BESIDE}
 
 Detail = Literal["all", "names", "least"]
 
@@ -50,44 +51,40 @@ MOST_KEYS = 8_192
 """So many lines of a file are looked at to tell its days from another's: of more, an even sample of each day."""
 
 
-def sums_query(columns: Columns, rules: Rules, detail: Detail = "all") -> str:
+def sums_query(columns: Columns, rules: Rules, detail: Detail = "all", *, some: bool = False) -> str:
     """Makes the table ``sums`` by day, team, pool, service, account, currency, instance and what ties a line to the
     cluster.
 
     Values of the scope's tags come as a list: as wanted, or another. Of instances those in ``$nodes`` are told, where
-    that is not NULL. With less ``detail`` names that are not in the table ``dear`` become one, but never one that says
-    whose a line is; ``least`` is without services, accounts and machines.
+    ``some`` are wanted. With less ``detail`` names that are not in the table ``dear`` become one, but never one that
+    says whose a line is; ``least`` is without services, accounts and machines.
 
     Lines are added up by their columns as they stand, then by what these say: few sums are asked, not each line.
     """
     tags = _tags(columns, rules)
-    said, source, names = _named(columns) | tags | _said(columns), "charge", ""
+    said, source, names = _named(columns) | tags | _said(columns, some=some), "charge", ""
     early = {name for name, value in said.items() if not columns.few.issuperset(columns.read_by(value))}
     if detail != "all":
         source, names = _folded(rules, least=detail == "least")
         early |= {*_NAMED, "instance"}
     raw = columns.read_by(*(value for name, value in said.items() if name not in early))
-    lines = _each([*raw, *(f"{said[name]} AS {name}" for name in sorted(early))])
+    amounts = {name: halves_of(columns, of) for name, of in _AMOUNTS.items() if of in columns}
+    told = _converted(amounts)
+    read = [f"{value} AS {name}" for name, value in [*sorted((one, said[one]) for one in early), *_narrow(amounts)]]
+    until = moment_of(columns, "ChargePeriodEnd")
     keys = _each([*raw, *sorted(early)])
     said |= {name: name for name in early}
-    usd, untold, whole = _billed(columns)
-    beside = {name: of for name, of in _BESIDE.items() if of in columns}
-    sums = [f"sum({name if name in beside else 'NULL::DECIMAL(38, 15)'}) AS {name}" for name in _BESIDE]
+    sums = [f"sum({name if name in amounts else 'NULL::DECIMAL(38, 15)'}) AS {name}" for name in _BESIDE]
     return f"""
         CREATE OR REPLACE TEMP TABLE sums AS
-        WITH charge AS (SELECT {lines}
-            {usd},
-            {read_once(moment_of(columns, "ChargePeriodStart"))} AS since,
-            {moment_of(columns, "ChargePeriodEnd")} AS until,
-            {_odd(columns)} AS odd {"".join(f", {amount_of(columns, of)} AS {name}" for name, of in beside.items())}
-        FROM export),
-        part AS (SELECT CAST(since AS DATE) AS day, {keys}
-            CASE WHEN since IS NULL OR until IS NULL THEN 2 WHEN {untold} THEN 1 WHEN odd THEN 3 ELSE 0 END AS doubt,
-            {whole} AS usd, count(*) AS charges,
-            max(until) FILTER (WHERE epoch_us(until) - epoch_us(since) <= {DAY_US}) AS reach
-            {"".join(f", sum({name}) AS {name}" for name in beside)}
-        FROM (SELECT charge.* {names} FROM {source} WHERE since IS NULL OR (since >= $start AND since < $end))
-        GROUP BY ALL)
+        WITH line AS (SELECT {_each(columns.read_by(until, *raw, *told, *read))}
+            {read_once(moment_of(columns, "ChargePeriodStart"))} AS since FROM export),
+        charge AS (SELECT {_each(dict.fromkeys([*raw, *told, *read]))} {until} AS until, since
+        FROM line WHERE since IS NULL OR (since >= $start AND since < $end)),
+        part AS (SELECT {keys} CAST(since AS DATE) AS day, {_doubt(columns, amounts)} AS doubt,
+            {_each(f"{_sum(amounts, name)} AS {name}" for name in amounts)} count(*) AS charges,
+            max(CASE WHEN epoch_us(until) - epoch_us(since) <= {DAY_US} THEN until END) AS reach
+        FROM (SELECT charge.* {names} FROM {source}) GROUP BY ALL)
         SELECT day, {", ".join(f"{said[name]} AS {name}" for name in _NAMED)},
             [{", ".join(said[name] for name in tags)}]::VARCHAR[] AS tags, {said["currency"]} AS currency, doubt,
             sum(usd) AS usd, sum(charges)::BIGINT AS charges, max(reach) FILTER (WHERE {said["usage"]}) AS reach,
@@ -96,16 +93,47 @@ def sums_query(columns: Columns, rules: Rules, detail: Detail = "all") -> str:
         FROM part GROUP BY ALL"""
 
 
-def _billed(columns: Columns) -> tuple[str, str, str]:
-    """The columns of what is billed, when none of them tells it, and their sum."""
-    usd, large = halves_of(columns, "BilledCost")
-    if not large:
-        return f"{usd} AS usd", "usd IS NULL", "sum(usd)"
-    whole = "COALESCE(sum(usd) + sum(large), sum(usd), sum(large))"
-    return f"{usd} AS usd, {large} AS large", "usd IS NULL AND large IS NULL", whole
+_Amounts = Mapping[str, tuple[str, str]]
 
 
-def _each(values: Sequence[str]) -> str:
+def _narrow(amounts: _Amounts) -> list[tuple[str, str]]:
+    return [(name, narrow) for name, (narrow, _) in amounts.items()]
+
+
+def _converted(amounts: _Amounts) -> list[str]:
+    """Columns of amounts that are not read as they stand: what they tell may be no number."""
+    return [of for name, (narrow, _) in amounts.items() if (of := quote_name(_AMOUNTS[name])) != narrow]
+
+
+def _doubt(columns: Columns, amounts: _Amounts) -> str:
+    """Why a line cannot be counted: a number of ``DOUBTS``. An amount beside the billed one may be missing, but what is
+    told of it is a number."""
+    none = {name: f"{name} IS NULL" + (f" AND {wide} IS NULL" if wide else "") for name, (_, wide) in amounts.items()}
+    beside = [(name, of) for name, of in _BESIDE.items() if quote_name(of) in _converted(amounts)]
+    odd = " OR ".join(f"({none[name]} AND {text_of(columns, of)} <> '')" for name, of in beside)
+    told = f"WHEN {odd} THEN 3" if odd else ""
+    return f"CASE WHEN since IS NULL OR until IS NULL THEN 2 WHEN {none['usd']} THEN 1 {told} ELSE 0 END"
+
+
+def _sum(amounts: _Amounts, name: str) -> str:
+    """The sum of an amount. A line that lacks one beside the billed one has what is billed, where others tell it."""
+    wide, billed = amounts[name][1], amounts["usd"][1]
+    small, large = name, [wide]
+    if name != "usd":
+        small = (
+            f"CASE WHEN {name} IS NOT NULL THEN {name} WHEN {wide} IS NULL THEN usd END"
+            if wide
+            else f"COALESCE({name}, usd)"
+        )
+        large = [wide, f"CASE WHEN usd IS NULL THEN {billed} END" if billed else ""]
+    total = f"CAST(sum({small}) AS DECIMAL(38, 15))"
+    if not any(large):
+        return total
+    more = f"sum(CASE WHEN {name} IS NULL THEN COALESCE({', '.join(filter(None, large))}) END)"
+    return f"list_sum([{total}, {more}])"
+
+
+def _each(values: Iterable[str]) -> str:
     return "".join([f"{value}, " for value in values])
 
 
@@ -118,15 +146,16 @@ def _tags(columns: Columns, rules: Rules) -> dict[str, str]:
     }
 
 
-def _said(columns: Columns) -> dict[str, str]:
+def _said(columns: Columns, *, some: bool) -> dict[str, str]:
     """What a line says beside its names and its tags."""
     instance, of = _instance(columns), text_of(columns, "ChargeDescription")
+    if some:
+        instance = f"CASE WHEN list_contains($nodes::VARCHAR[], {instance}) THEN {instance} ELSE '' END"
     return {
         "currency": f"COALESCE({text_of(columns, 'BillingCurrency')}, '')",
         "usage": f"COALESCE({text_of(columns, 'ChargeCategory')}, 'Usage') = 'Usage'",
         "egress": f"COALESCE(regexp_matches({of}, '(?i)data transfer|egress'), false)",
-        "instance": f"""CASE WHEN $nodes::VARCHAR[] IS NULL OR list_contains($nodes::VARCHAR[], {instance})
-            THEN {instance} ELSE '' END""",
+        "instance": instance,
         "commitment": _commitment(columns),
     }
 
@@ -209,22 +238,14 @@ def _as_wanted(tag: str, value: str) -> str:
 
 def _instance(columns: Columns) -> str:
     """The machine that a line is of, as nodes name it: i-0abc alone or at the end of an ARN, or .../instances/NAME."""
+    if not columns.machines:
+        return "''"
     id = text_of(columns, "ResourceId")
     return (
         f"CASE WHEN strlen({id}) < 10 THEN '' ELSE "  # Shorter than any.
         f"COALESCE(NULLIF(regexp_extract({id}, '(^|/)(i-[0-9a-f]{{8,17}})$', 2), ''), "
         f"regexp_extract({id}, '/instances/([^/]+)$', 1), '') END"
     )
-
-
-def _odd(columns: Columns) -> str:
-    """True for a line of which an amount beside the billed one is told, and no number."""
-    told = [
-        f"{text_of(columns, name)} <> '' AND {number_of(columns, name)} IS NULL"
-        for name in ("EffectiveCost", "ListCost")
-        if name in columns
-    ]
-    return f"COALESCE({' OR '.join(told)}, false)" if told else "false"
 
 
 def _commitment(columns: Columns) -> str:

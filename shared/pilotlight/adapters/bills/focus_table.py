@@ -10,7 +10,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pilotlight.adapters.bills.focus_columns import (
+    BINARY,
+    MACHINE,
     POOL_TAGS,
+    SMALL,
     TEAM_TAGS,
     Columns,
     own_name,
@@ -50,7 +53,7 @@ def open_export(
     db.execute(f"CREATE OR REPLACE VIEW export AS {' UNION ALL BY NAME '.join(f'FROM {name}' for name in tables)}")
     relation = db.table("export")
     columns = Columns((name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True))
-    columns.same = _same(db, packed, plain, columns)
+    _learn(db, packed, plain, columns)
     if several:
         db.execute("CREATE TEMP TABLE versions (file VARCHAR, n INTEGER)")
         rows = [[str(file), n] for n, version in enumerate(versions) for file in version]
@@ -62,11 +65,13 @@ def open_export(
 
 def with_missing(db: "duckdb.DuckDBPyConnection", columns: Columns, missing: Sequence[str]) -> Columns:
     """The columns, and those that no bill can be read without: their lines are in doubt, another file's are not."""
-    if missing:
-        nothing = ", ".join(f"NULL::VARCHAR AS {quote_name(name)}" for name in missing)
-        db.execute("ALTER VIEW export RENAME TO told")
-        db.execute(f"CREATE VIEW export AS SELECT *, {nothing} FROM told")
-    return Columns(columns | dict.fromkeys(missing, "VARCHAR"))
+    if not missing:
+        return columns
+    nothing = ", ".join(f"NULL::VARCHAR AS {quote_name(name)}" for name in missing)
+    db.execute("ALTER VIEW export RENAME TO told")
+    db.execute(f"CREATE VIEW export AS SELECT *, {nothing} FROM told")
+    columns.update(dict.fromkeys(missing, "VARCHAR"))
+    return columns
 
 
 def with_tags(db: "duckdb.DuckDBPyConnection", columns: Columns, keys: Sequence[str] = ()) -> Columns:
@@ -91,7 +96,7 @@ def with_tags(db: "duckdb.DuckDBPyConnection", columns: Columns, keys: Sequence[
 
 def _few_texts(db: "duckdb.DuckDBPyConnection") -> bool:
     """Whether tags are the same few texts again and again: then these are in the table ``tagged``."""
-    import duckdb
+    from pilotlight.adapters.bills.duck import duckdb
 
     sample = f'SELECT count("Tags"), count(DISTINCT "Tags") FROM (SELECT "Tags" FROM export LIMIT {SAMPLED_ROWS})'
     rows, texts = db.execute(sample).fetchall()[0]
@@ -104,24 +109,29 @@ def _few_texts(db: "duckdb.DuckDBPyConnection") -> bool:
     return bool(db.execute(f"SELECT count(*) <= {SAMPLED_ROWS} FROM tagged").fetchall()[0][0])
 
 
-def _same(
-    db: "duckdb.DuckDBPyConnection", files: Sequence[str], others: Sequence[str], columns: Columns
-) -> dict[str, str]:
-    """Texts that columns have in every line of Parquet files, as their statistics say; none where others are read."""
+def _learn(db: "duckdb.DuckDBPyConnection", files: Sequence[str], others: Sequence[str], columns: Columns) -> None:
+    """What Parquet files' statistics say of columns, where no others are read: texts that are in every line, and
+    numbers that are all small. That no resource is a machine is seen by looking, up to the first that may be one."""
     if others:
-        return {}
-    asked = """SELECT path_in_schema, any_value(stats_min_value), sum(stats_null_count) = sum(row_group_num_rows)
-        FROM parquet_metadata($files) GROUP BY path_in_schema
-        HAVING sum(row_group_num_rows) = (SELECT sum(num_rows) FROM parquet_file_metadata($files))
-            AND (sum(stats_null_count) = sum(row_group_num_rows) OR (sum(stats_null_count) = 0
+        return
+    asked = f"""SELECT path_in_schema, any_value(stats_min_value), sum(stats_null_count) = sum(row_group_num_rows),
+            COALESCE(sum(stats_null_count) = 0
             AND count(stats_min_value) = count(*) AND count(stats_max_value) = count(*)
-            AND min(stats_min_value) = max(stats_max_value) AND max(stats_min_value) = min(stats_max_value)))"""
-    found = {}
-    for path, text, nothing in db.execute(asked, {"files": list(files)}).fetchall():
+            AND min(stats_min_value) = max(stats_max_value) AND max(stats_min_value) = min(stats_max_value), false),
+            bool_and(COALESCE(TRY_CAST(stats_min_value AS DOUBLE) >= -{SMALL}
+            AND TRY_CAST(stats_max_value AS DOUBLE) <= {SMALL}, false))
+        FROM parquet_metadata($files) GROUP BY path_in_schema
+        HAVING sum(row_group_num_rows) = (SELECT sum(num_rows) FROM parquet_file_metadata($files))"""
+    same, small = dict[str, str](), set[str]()
+    for path, text, nothing, alike, few in db.execute(asked, {"files": list(files)}).fetchall():
         name = own_name(path)
-        if columns.get(name) == "VARCHAR" and name != "Tags":
-            found[name] = "NULL" if nothing else "'{}'".format(text.replace("'", "''"))
-    return found
+        if columns.get(name) == "VARCHAR" and name != "Tags" and (nothing or alike):
+            same[name] = "NULL" if nothing else "'{}'".format(text.replace("'", "''"))
+        if few and columns.get(name) in BINARY:
+            small.add(name)
+    columns.same, columns.small = same, frozenset(small)
+    if columns.get("ResourceId") == "VARCHAR":
+        columns.machines = bool(db.execute(f"SELECT 1 FROM export WHERE {MACHINE} LIMIT 1").fetchall())
 
 
 def _view(
@@ -146,7 +156,7 @@ def _csv(
 ) -> "duckdb.DuckDBPyRelation":
     told = {"header": True, "na_values": ["NULL", ""], "quotechar": '"', "escapechar": '"', "filename": several}
     told["comment"] = ""  # Else a line that begins with # is dropped in silence.
-    found = {} if several else {repr(one): one for one in (_dialect(db, name) for name in names)}
+    found = {} if several else {repr(one): one for one in (_dialect(db, name, texts.get(name, "")) for name in names)}
     alike = next(iter(found.values())) if len(found) == 1 else None
     if alike is None:
         return db.read_csv(names, all_varchar=True, union_by_name=True, **told)  # type: ignore[arg-type]
@@ -156,14 +166,14 @@ def _csv(
     return db.read_csv(names, auto_detect=False, columns=kinds, delimiter=delimiter, **told)  # type: ignore[arg-type]
 
 
-def _dialect(db: "duckdb.DuckDBPyConnection", name: str) -> tuple[list[str], str] | None:
+def _dialect(db: "duckdb.DuckDBPyConnection", name: str, text: str) -> tuple[list[str], str] | None:
     """The columns of a text file and what stands between them, found out once: DuckDB would look again at each use.
     None for a file that does not begin with its header."""
-    import duckdb
+    from pilotlight.adapters.bills.duck import duckdb
 
     asked = """SELECT Columns, Delimiter, SkipRows, HasHeader
         FROM sniff_csv($name, all_varchar=true, header=true, quote='"', escape='"', comment='')"""
-    with _head(name) as head, suppress(duckdb.Error):
+    with _head(name, text) as head, suppress(duckdb.Error):
         return _told(db.execute(asked, {"name": head}).fetchall()[0])
     return _told(db.execute(asked, {"name": name}).fetchall()[0])
 
@@ -174,12 +184,12 @@ def _told(dialect: tuple[Any, ...]) -> tuple[list[str], str] | None:
 
 
 @contextmanager
-def _head(name: str) -> Iterator[str]:
+def _head(name: str, place: str) -> Iterator[str]:
     """A file of as many of a text's first lines as DuckDB looks at: of a packed one it unpacks many more. Where lines
-    end within quotes it is the text itself."""
+    end within quotes it is the text itself. ``place`` is where it lies unpacked, if it does."""
     lines = list[bytes]()
     if name.endswith(".gz"):
-        with suppress(EOFError, OSError, zlib.error), gzip.open(name) as text:
+        with suppress(EOFError, OSError, zlib.error), open(place, "rb") if place else gzip.open(name) as text:
             lines = [text.readline(LONG_LINE) for _ in range(LOOKED_AT)]
     if not lines or any(line.count(b'"') % 2 or len(line) == LONG_LINE for line in lines):
         yield name

@@ -18,10 +18,14 @@ class _Entry(NamedTuple):
 
 
 class MemoryState:
-    """Keys in order beside a dict; versions count up over the whole store, so that none comes twice."""
+    """Keys in order beside a dict; versions count up over the whole store, so that none comes twice.
 
-    def __init__(self, clock: Clock) -> None:
+    A ``roomy`` one takes records of any size, and none is squeezed for it.
+    """
+
+    def __init__(self, clock: Clock, *, roomy: bool = False) -> None:
         self._clock = clock
+        self.roomy = roomy
         self._entries: dict[str, _Entry] = {}
         self._keys: list[str] = []
         self._versions = count(ABSENT + 1)
@@ -35,7 +39,7 @@ class MemoryState:
         return entry.stored if entry is not None and self._live(entry) else None
 
     def put(self, key: str, value: bytes, *, if_version: int | None = None, ttl_s: Seconds | None = None) -> int:
-        if len(value) > LARGEST:
+        if len(value) > LARGEST and not self.roomy:
             raise too_large(key, value)
         expires = None if ttl_s is None else clock_seconds(self._clock.now()) + ttl_s
         with self._lock:

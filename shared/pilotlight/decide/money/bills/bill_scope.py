@@ -6,7 +6,7 @@ or the cluster's share of them counted. What cannot be counted is a finding: its
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Literal, NamedTuple
@@ -49,11 +49,9 @@ class Rules(NamedTuple):
     pools: Mapping[str, str] = {}
 
 
-class _Counted(NamedTuple):
-    line: Line
-    share: Decimal  # Of it that is the cluster's.
-    rate: Decimal  # Dollars of one unit of its currency.
-    amount: Decimal  # In its currency.
+_Counted = tuple[Line, Decimal, Decimal, Decimal]
+"""A line, the share of it that is the cluster's, dollars of one unit of its currency, and its amount in that. A bill
+has very many: fields by name cost more than all else here."""
 
 
 def scope_bill(source: str, lines: Sequence[Line], rules: Rules, end: datetime, *, dropped: int = 0) -> Bill:
@@ -62,11 +60,12 @@ def scope_bill(source: str, lines: Sequence[Line], rules: Rules, end: datetime, 
     names = {*rules.pools, *rules.pools.values()}
     tagged = any(line.pool in names for line in lines)
     ties = [(line, _tie(line, rules, tagged=tagged)) for line in lines]
-    shares = {"own": Decimal(1), "shared": rules.scope.shared if rules.scope else ZERO, "other": ZERO}
-    mine = [(line, shares[tie]) for line, tie in ties if shares[tie] > 0]
+    shares = {"own": ONE, "shared": rules.scope.shared if rules.scope else ZERO, "other": ZERO}
+    counts = {tie for tie, share in shares.items() if share > 0}
+    mine = [(line, shares[tie]) for line, tie in ties if tie in counts]
     counted, uncounted = _counted(mine, rules)
     left_out = [line for line, tie in ties if tie == "shared" and not shares[tie]]
-    days = tuple(_day(one, rules) for one in counted)
+    days = tuple(_days(counted, rules.pools))
     nobody = (_finding("no line is this cluster's: check bill in its policy"),) if lines and not mine else ()
     return Bill(
         source=source,
@@ -82,11 +81,12 @@ def _counted(mine: Iterable[tuple[Line, Decimal]], rules: Rules) -> tuple[list[_
     """Lines in dollars, and those that cannot be."""
     counted, uncounted = list[_Counted](), list[Line]()
     for line, share in mine:
-        rate = _rate(line, rules.rates)
-        if line.amount is None or rate is None:
+        plain = line.currency == DOLLARS and not line.doubt and line.day
+        rate = ONE if plain else _rate(line, rules.rates)
+        if (amount := line.amount) is None or rate is None:
             uncounted.append(line)
         else:
-            counted.append(_Counted(line, share, rate, line.amount))
+            counted.append((line, share, rate, amount))
     return counted, uncounted
 
 
@@ -95,16 +95,21 @@ def _with_currencies(lines: Sequence[Line]) -> list[Line]:
     where no line tells any. An account pays in one; where several are told it stays empty, for nobody knows.
     """
     told: dict[str, set[str]] = defaultdict(set)
-    for line in lines:
-        if code := line.currency.strip().upper():
-            told[line.payer].add(code)
+    each = {(line.payer, line.currency) for line in lines}
+    for payer, currency in each:
+        if code := currency.strip().upper():
+            told[payer].add(code)
     every = set[str]().union(*told.values()) or {DOLLARS}
 
-    def known(line: Line) -> str:
-        of = told.get(line.payer, every)
-        return line.currency.strip() or (next(iter(of)) if len(of) == 1 else "")
+    def known(payer: str, currency: str) -> str:
+        of = told.get(payer, every)
+        return currency.strip() or (next(iter(of)) if len(of) == 1 else "")
 
-    return [line if (code := known(line)) == line.currency else line._replace(currency=code) for line in lines]
+    changed = {one: code for one in each if (code := known(*one)) != one[1]}
+    if not changed:
+        return list(lines)
+    codes = (changed.get((line.payer, line.currency)) for line in lines)
+    return [line if code is None else line._replace(currency=code) for line, code in zip(lines, codes, strict=True)]
 
 
 def _tie(line: Line, rules: Rules, *, tagged: bool) -> Tie:
@@ -138,26 +143,26 @@ def _rate(line: Line, rates: Sequence[CurrencyRate]) -> Decimal | None:
     return max(known, key=lambda one: one.date).usd if known else None
 
 
-def _day(one: _Counted, rules: Rules) -> BilledDay:
-    """The day of a line that can be counted. A share of a machine is no machine's."""
-    line, share = one.line, one.share
-    assert line.day is not None
-    usd, listed, effective = one.amount, line.listed, line.effective
-    if not one.rate == share == ONE:
-        usd = usd * one.rate * share
-        listed, effective = (None if each is None else each * one.rate * share for each in (listed, effective))
-    return BilledDay(
-        day=line.day,
-        usd=usd,
-        list_usd=listed,
-        effective_usd=effective,
-        commitment=line.commitment,
-        team=line.team,
-        pool=rules.pools.get(line.pool, line.pool),
-        resource=line.instance if share == 1 else "",
-        service=line.service,
-        egress=line.egress,
-    )
+def _days(counted: Iterable[_Counted], pools: Mapping[str, str]) -> Iterator[BilledDay]:
+    """The days of lines that can be counted. A share of a machine is no machine's."""
+    for line, share, rate, usd in counted:
+        listed, effective = line.listed, line.effective
+        if not (whole := share == ONE) or rate != ONE:
+            usd = usd * rate * share
+            listed, effective = (None if each is None else each * rate * share for each in (listed, effective))
+        assert line.day is not None
+        yield BilledDay(
+            day=line.day,
+            usd=usd,
+            list_usd=listed,
+            effective_usd=effective,
+            commitment=line.commitment,
+            team=line.team,
+            pool=pools.get(line.pool, line.pool),
+            resource=line.instance if whole else "",
+            service=line.service,
+            egress=line.egress,
+        )
 
 
 def sum_rows(rows: Iterable[BilledDay]) -> tuple[BilledDay, ...]:
@@ -173,14 +178,14 @@ def sum_rows(rows: Iterable[BilledDay]) -> tuple[BilledDay, ...]:
 
 def _horizon(lines: Iterable[_Counted], end: datetime) -> datetime | None:
     """Reach of the bill: every service of every account that goes on is in it up to there."""
-    reach: dict[tuple[str, str], datetime] = {}
-    sums: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
-    for one in lines:
-        line = one.line
+    reached: dict[tuple[str, str], set[datetime | None]] = defaultdict(set)
+    amounts: dict[tuple[str, str], list[Decimal]] = defaultdict(list)
+    for line, _, rate, amount in lines:
         key = line.service, line.account or line.payer
-        sums[key] += abs(one.amount if one.rate == ONE else one.amount * one.rate)
-        if line.reach is not None:
-            reach[key] = max(reach.get(key, line.reach), line.reach)
+        amounts[key].append(amount if rate == ONE else amount * rate)
+        reached[key].add(line.reach)
+    sums = {key: sum(map(abs, each), ZERO) for key, each in amounts.items()}
+    reach = {key: max(told) for key, each in reached.items() if (told := [at for at in each if at is not None])}
     if not reach:
         return None
     last, whole = max(reach.values()), sum(sums.values(), ZERO)
@@ -251,9 +256,10 @@ def join_files(listing: BillListing, files: Sequence[BillFile], last: date) -> t
         if (file.name, line.day) not in gone and (line.day is None or line.day <= last)
     ]
     effective, listed = (any(getattr(line, name) is not None for line in lines) for name in ("effective", "listed"))
-    whole = [_with_bases(line, effective=effective, listed=listed) for line in lines]
+    if effective or listed:
+        lines = [_with_bases(line, effective=effective, listed=listed) for line in lines]
     folded = sorted({what for version in versions for file in version for what in file.folded})
-    return whole, (*told, *(_finding(what) for what in folded))
+    return lines, (*told, *(_finding(what) for what in folded))
 
 
 def _with_bases(line: Line, *, effective: bool, listed: bool) -> Line:

@@ -170,12 +170,23 @@ class Outlook:
         self._hits = hits
         self._losses = hits.losses or _NONE
         self.sums = _sums(hits)
-        self._now = _shares(self._losses)
+        self._now: list[float] = []
+        self._then: dict[Seconds, tuple[list[float], list[float]]] = {}
         self._right: dict[int, tuple[float, ...]] = {}
 
     def weights(self) -> Sequence[float]:
         """Weight of each half-life's word; they sum to 1."""
+        if not self._now:
+            self._now = _shares(self._losses)
         return self._now
+
+    def _at(self, after_s: Seconds) -> tuple[list[float], list[float]]:
+        """Share of each half-life's figure that is left then, and the weight of its word: the same for every spare."""
+        then = self._then.get(after_s)
+        if then is None:
+            fades = _fades(after_s)
+            then = self._then[after_s] = fades, _shares(_foretold(self._losses, self.sums, fades, after_s))
+        return then
 
     def hits_per_hour(self, k: int, after_s: Seconds = 0.0) -> float | None:
         """Times an hour that the k-th spare would be taken while it is there.
@@ -195,11 +206,11 @@ class Outlook:
         if k > len(hits.rates):
             return 0.0
         if not after_s:
-            rate = sum(map(mul, self._now, hits.rates[k - 1]))
-            share = sum(map(mul, self._now, hits.there[k - 1]))
+            weights = self.weights()
+            rate = sum(map(mul, weights, hits.rates[k - 1]))
+            share = sum(map(mul, weights, hits.there[k - 1]))
             return rate / share if share >= LEAST_SHARE else None
-        fades = _fades(after_s)
-        trust = _shares(_foretold(self._losses, self.sums, fades, after_s))
+        fades, trust = self._at(after_s)
         absent_s = 0.0
         if len(hits.coming) >= k:
             absent_s = min(after_s, max(0.0, hits.coming[len(hits.coming) - k] - hits.at))

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -60,11 +61,11 @@ def _files(wired: "App") -> "FocusBills":
     kind, _, where = wired.settings.bills.partition(":")
     if kind != "focus" or not where:
         raise BadInput("--proof reads a FOCUS export by node: set PILOTLIGHT_BILLS to focus:URI of its files")
-    objects_of = objects(wired.settings.environ)
+    store = partial(objects, wired.settings.environ)
     if len(wired.clusters) > 1:  # A pool's tag says whose a node is where there is one cluster.
-        return FocusBills(where, Rules(), objects_of)
+        return FocusBills(where, Rules(), store)
     names = {pool.cluster_pool or name: name for name, pool in wired.policy.pools.items()}
-    return FocusBills(where, Rules(pools={name: name for name in names.values()} | names), objects_of)
+    return FocusBills(where, Rules(pools={name: name for name in names.values()} | names), store)
 
 
 def meter_nodes_of(state: "State", cluster: str, days: Iterable[MeterDay], whole: Sequence[date]) -> list[NodeMeter]:
