@@ -138,8 +138,8 @@ def test_an_amount_in_text_keeps_fifteen_places_however_large_it_is(tmp_path: Pa
     assert [sums[f"s{n}"] for n in range(len(AMOUNTS))] == [Decimal(text) for text in AMOUNTS.values()]
 
 
-@pytest.mark.parametrize("large", ["1.5", "2500.5"])
-@pytest.mark.parametrize("kind", ["DOUBLE", "DECIMAL(9, 2)", "DECIMAL(38, 15)", "VARCHAR"])
+@pytest.mark.parametrize("large", ["0.1", "1.5", "2500.5"])
+@pytest.mark.parametrize("kind", ["FLOAT", "DOUBLE", "DECIMAL(9, 2)", "DECIMAL(38, 15)", "VARCHAR"])
 def test_a_line_without_another_basis_has_what_is_billed_whatever_the_type(
     tmp_path: Path, kind: str, large: str
 ) -> None:

@@ -174,7 +174,7 @@ def number_of(columns: Columns, name: str, width: int = 38, places: int = 15) ->
     kind = f"DECIMAL({width}, {places})"
     if name not in columns:
         return f"CAST(NULL AS {kind})"
-    wide = f'TRY_CAST("{name}" AS {kind})'
+    wide = f"TRY_CAST({_exact(columns, name)} AS {kind})"
     if columns[name] != "VARCHAR" or width <= 18:
         return wide
     # Up to nine letters without an exponent are no more digits, which is sooner known than the digits themselves.
@@ -195,5 +195,12 @@ def halves_of(columns: Columns, name: str) -> tuple[str, str]:
             return column, ""
     if kind not in ("VARCHAR", *BINARY):
         return number_of(columns, name), ""
-    wide = "" if name in columns.small else f"TRY_CAST({column} AS DECIMAL(38, {PLACES}))"
-    return f"TRY_CAST({column} AS DECIMAL({NARROW}, {PLACES}))", wide
+    exact = _exact(columns, name)
+    wide = "" if name in columns.small else f"TRY_CAST({exact} AS DECIMAL(38, {PLACES}))"
+    return f"TRY_CAST({exact} AS DECIMAL({NARROW}, {PLACES}))", wide
+
+
+def _exact(columns: Columns, name: str) -> str:
+    """A column as what makes a decimal of it: DuckDB would make one of 32 bits by sums of 32 bits."""
+    column = quote_name(name)
+    return f"CAST({column} AS VARCHAR)" if columns.get(name) == "FLOAT" else column
