@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.adapters.state.memory import MemoryState
+from pilotlight.adapters.state.memory import MemoryState, RoomyState
 from pilotlight.errors import Conflict, Corrupt
 from pilotlight.ports.state import ABSENT, LARGEST
 from pilotlight.state_schema.table import PLACES, PLAIN, Format, Packed, Part, Table, plain
@@ -99,7 +99,7 @@ def test_a_long_record_is_squeezed_and_reads_as_a_short_one() -> None:
 def test_a_roomy_store_takes_any_size_and_squeezes_nothing() -> None:
     """A replay's store in this process keeps a record that others refuse, as plain JSON, and reads it back."""
     vast = Lamps(items={f"n{n}": Lamp(gas=n) for n in range(LARGEST // 10)})
-    roomy = MemoryState(VirtualClock(EPOCH), roomy=True)
+    roomy = RoomyState(VirtualClock(EPOCH))
     LAMP.table.put(roomy, "c/00", vast, if_version=ABSENT)
     stored = roomy.get("lamp/c/00")
     assert stored is not None

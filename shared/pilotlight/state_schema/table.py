@@ -151,7 +151,7 @@ class Table(Generic[T]):
         """
         keep_s = self.ttl_s if ttl_s is None else ttl_s
         key = self.key(name)
-        record = self.format.write(value, key, squeeze=not getattr(state, "roomy", False))
+        record = self.format.write(value, key, squeeze=not getattr(type(state), "roomy", False))
         return state.put(key, record, if_version=if_version, ttl_s=keep_s)
 
     def delete(self, state: State, name: str, *, if_version: int | None = None) -> None:

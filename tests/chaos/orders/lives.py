@@ -50,7 +50,7 @@ def hush() -> None:
     wrote."""
     logging.getLogger(LOGGER).setLevel(logging.CRITICAL + 1)
     setattr(verify_notice, "Thread", AtOnce)  # noqa: B010
-    setattr(Format, "write", lambda kind, value, key="": WRITE(kind, value))  # noqa: B010
+    setattr(Format, "write", lambda kind, value, key="", **how: WRITE(kind, value, **how))  # noqa: B010
 
 
 class Life:

@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right, insort
 from datetime import datetime
 from itertools import count
 from threading import Lock
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from pilotlight.adapters.state import too_large
 from pilotlight.errors import Conflict
@@ -18,14 +18,12 @@ class _Entry(NamedTuple):
 
 
 class MemoryState:
-    """Keys in order beside a dict; versions count up over the whole store, so that none comes twice.
+    """Keys in order beside a dict; versions count up over the whole store, so that none comes twice."""
 
-    A ``roomy`` one takes records of any size, and none is squeezed for it.
-    """
+    roomy: ClassVar = False
 
-    def __init__(self, clock: Clock, *, roomy: bool = False) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.roomy = roomy
         self._entries: dict[str, _Entry] = {}
         self._keys: list[str] = []
         self._versions = count(ABSENT + 1)
@@ -81,3 +79,9 @@ class MemoryState:
 
     def _live(self, entry: _Entry) -> bool:
         return entry.expires is None or entry.expires > clock_seconds(self._clock.now())
+
+
+class RoomyState(MemoryState):
+    """Takes records of any size, and none is squeezed for it: a replay writes hundreds a second."""
+
+    roomy = True

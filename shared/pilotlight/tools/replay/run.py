@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from pilotlight.adapters.outbox.local import MemoryOutbox
-from pilotlight.adapters.state.memory import MemoryState
+from pilotlight.adapters.state.memory import RoomyState
 from pilotlight.adapters.state.sqlite import SqliteState
 from pilotlight.decide.offers.offerings import offerings
 from pilotlight.facts.capacity import CapacityType
@@ -203,4 +203,4 @@ def _cluster(world: World, scenario: Scenario) -> Cluster:
 def _state(world: World, scenario: Scenario, folder: Path) -> State:
     if scenario.state == "sqlite":
         return SqliteState(folder / "state.db", world.clock)
-    return MemoryState(world.clock, roomy=True)
+    return RoomyState(world.clock)
