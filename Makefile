@@ -111,7 +111,7 @@ lock: ## Resolve the ranges of pyproject.toml anew into requirements.lock, with 
 	rm -rf build/lock
 
 bench: $(STAMP) ## The measurements of bench/, printed
-	@missed=0; for f in bench/*/bench_*.py; do $(BIN)/python "$$f" || missed=1; done; exit $$missed
+	@missed=0; for f in bench/*/bench_*.py bench/cold_start/cold_start.py; do $(BIN)/python "$$f" || missed=1; done; exit $$missed
 
 bundle: $(STAMP) ## build/<function>.zip for every function, byte for byte the same each time
 	$(BIN)/python scripts/bundle.py

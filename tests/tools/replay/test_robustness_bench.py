@@ -1,4 +1,4 @@
-"""`bench/replays/ablation.py` and `robustness.py` beside it: what they switch, what they compare, what they refuse."""
+"""`bench/replays/ablation.py`, `robustness.py` and `bench_replay.py`: what they switch, compare and refuse."""
 
 from decimal import Decimal
 from pathlib import Path
@@ -7,11 +7,13 @@ import pytest
 from msgspec.structs import replace
 
 import ablation
+import bench_replay
 import robustness
 from by_hour import Hours
 from pilotlight.decide.nodes.spares import spare_nodes
 from pilotlight.errors import BadInput
 from pilotlight.tools.replay.scenario import Scenario
+from pilotlight.tools.replay.traces.trace_file import write_trace
 from pilotlight.tools.replay.traces.trace_job import Bounds, Job, Result, Spread
 from pilotlight.units import HOUR
 
@@ -131,3 +133,21 @@ def test_days_without_jobs_are_refused(tmp_path: Path, capsys: pytest.CaptureFix
     assert ablation.main([str(trace), "--days", "3", "4"]) == 2
     assert robustness.main([str(trace), str(trace), "--from-day", "3"]) == 2
     assert "one.csv: no job on days 3 to 4; say others with --days" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("most_s", "said"), [(bench_replay.MOST_S, "both are met"), (0.001, "MISSED")])
+def test_a_replays_time_is_held_to_its_limit(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    most_s: float,
+    said: str,
+) -> None:
+    """A trace and its first tenth are replayed; the exit code says whether the limits are met."""
+    write_trace([replace(HOURLY[0], job_id=f"j{n}", submit_s=n * 10.0) for n in range(20)], tmp_path / "t.csv")
+    monkeypatch.setattr(bench_replay, "MOST_S", most_s)
+    monkeypatch.setattr("sys.argv", ["bench_replay", str(tmp_path / "t.csv")])
+    assert bench_replay.main() == (said == "MISSED")
+    rows = capsys.readouterr().out.splitlines()
+    assert [row.split(" jobs")[0].strip() for row in rows[1:3]] == ["2", "20"]
+    assert rows[-1] == said
