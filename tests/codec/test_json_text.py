@@ -11,7 +11,6 @@ from pilotlight.codec.json_text import LARGEST, read_json
 from pilotlight.codec.policy_yaml import read_document
 
 TEXTS = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=8)
-"""JSON writes letters beyond U+FFFF as two escapes, which PyYAML does not join."""
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | TEXTS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
@@ -45,6 +44,9 @@ LEFT = {
     "what is nested deep": '{"a":' * 30 + "1" + "}" * 30,
     "what is nested without end": '{"a": ' * 10_000,
     "what is long": '{"a": "' + "a" * LARGEST + '"}',
+    "half a letter": '{"a": "\\ud800"}',
+    "a letter beyond ASCII": '{"a": "é"}',
+    "a sign that cannot be printed": '{"a": "\x7f"}',
     "bytes that are no text": b'{"a": "\xff"}',
 }
 

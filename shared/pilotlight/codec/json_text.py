@@ -5,18 +5,23 @@ from typing import Any
 
 LARGEST, DEEPEST = 100_000, 20
 """Longer and deeper ones are left to YAML, which weighs them."""
+SPECIAL = "\\u", "\x7f"
+"""Escapes of letters may stand for half a letter: YAML refuses those, and signs that cannot be printed."""
 
 
 def read_json(text: str | bytes) -> dict[str, Any] | None:
     """The table in a text, its numbers as they are written; None where it is no JSON, or has a key twice.
 
-    All JSON is YAML: who reads such a text as that finds what is wrong, and its line.
+    ASCII alone is read. The rest is left to YAML, which all JSON is: its errors name the line.
     """
-    if len(text) > LARGEST or text.lstrip()[:1] not in ("{", b"{"):
+    if len(text) > LARGEST or not text.isascii():
+        return None
+    written = text if isinstance(text, str) else text.decode()
+    if not written.lstrip().startswith("{") or any(sign in written for sign in SPECIAL):
         return None
     try:
         found: dict[str, Any] = json.loads(
-            text, object_pairs_hook=_once, parse_int=str, parse_float=str, parse_constant=_refused
+            written, object_pairs_hook=_once, parse_int=str, parse_float=str, parse_constant=_refused
         )
         return found if _levels(found) <= DEEPEST else None
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The text of a policy that is more than plain YAML -> tables, lists and text."""
+"""The text of a policy in YAML -> tables, lists and text."""
 
 from typing import Any
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import cached_property
+from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from threading import Lock
@@ -63,20 +63,17 @@ SOURCE = "focus"
 """Wherever it lies: the same days under another address are not billed twice."""
 
 
+def _objects() -> "Objects":
+    from pilotlight.adapters.object_store import Objects
+
+    return Objects()
+
+
 class FocusBills:
     """The Bills port of an export; ``store`` gives what reads one that lies in a cloud's bucket."""
 
     def __init__(self, uri: str, rules: Rules, store: Store | None = None) -> None:
-        self._uri, self._rules, self._found = uri, rules, store
-
-    def _store(self) -> "Objects":
-        return self._objects
-
-    @cached_property
-    def _objects(self) -> "Objects":
-        from pilotlight.adapters.object_store import Objects
-
-        return self._found() if self._found else Objects()
+        self._uri, self._rules, self._store = uri, rules, cache(store or _objects)
 
     def files(self) -> BillListing:
         """The files that lie there. Their word is that of the rules, too."""

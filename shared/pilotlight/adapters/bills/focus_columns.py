@@ -201,6 +201,6 @@ def halves_of(columns: Columns, name: str) -> tuple[str, str]:
 
 
 def _exact(columns: Columns, name: str) -> str:
-    """A column as what makes a decimal of it: DuckDB would make one of 32 bits by sums of 32 bits."""
+    """A column to make decimals of: a number of 32 bits as its text, for DuckDB would reckon with 32 bits."""
     column = quote_name(name)
     return f"CAST({column} AS VARCHAR)" if columns.get(name) == "FLOAT" else column
